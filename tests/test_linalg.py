@@ -257,3 +257,147 @@ def test_many_small_matrices_are_factored_like_one(shape: tuple[int, ...], compl
         np.testing.assert_allclose(lu[index].numpy(), one.LU.numpy(), atol=1e-12)
         assert pivots[index].tolist() == one.pivots.tolist()
         assert info[index].item() == one.info.item()
+
+
+# --------------------------------------------------------------------------------------- wrong calls, on both libraries
+
+MATRIX = [[2.0, 1.0], [1.0, 3.0]]
+
+#: By name: a call with out=, and whether a result of float32 is cast to an out= of float64.
+WITH_OUT = {
+    "inv": (lambda t, a, out: t.linalg.inv(a, out=out), False),
+    "solve": (lambda t, a, out: t.linalg.solve(a, a, out=out), False),
+    "cholesky": (lambda t, a, out: t.linalg.cholesky(a, out=out), False),
+    "torch.cholesky": (lambda t, a, out: t.cholesky(a, out=out), True),
+    "eigvalsh": (lambda t, a, out: t.linalg.eigvalsh(a, out=out), False),
+    "svdvals": (lambda t, a, out: t.linalg.svdvals(a, out=out), False),
+    "norm": (lambda t, a, out: t.linalg.norm(a, out=out), False),
+    "matrix_norm": (lambda t, a, out: t.linalg.matrix_norm(a, out=out), False),
+    "matrix_power": (lambda t, a, out: t.linalg.matrix_power(a, 3, out=out), False),
+    "multi_dot": (lambda t, a, out: t.linalg.multi_dot([a, a], out=out), False),
+    "solve_triangular": (lambda t, a, out: t.linalg.solve_triangular(a, a, upper=True, out=out), False),
+    "vecdot": (lambda t, a, out: t.linalg.vecdot(a, a, out=out), False),
+    "cond": (lambda t, a, out: t.linalg.cond(a, out=out), True),
+    "pinv": (lambda t, a, out: t.linalg.pinv(a, out=out), True),
+    "tensorinv": (lambda t, a, out: t.linalg.tensorinv(a, 1, out=out), True),
+    "tensorsolve": (lambda t, a, out: t.linalg.tensorsolve(a, a[0], out=out), True),
+    "householder_product": (lambda t, a, out: t.linalg.householder_product(a, a[0], out=out), True),
+    "cholesky_solve": (lambda t, a, out: t.cholesky_solve(a, a, out=out), True),
+    "cholesky_inverse": (lambda t, a, out: t.cholesky_inverse(a, out=out), True),
+}
+
+
+@pytest.mark.parametrize("name", sorted(WITH_OUT))
+def test_out_of_other_dtypes_is_cast_or_refused(torch: Any, name: str) -> None:
+    call, cast = WITH_OUT[name]
+    a = torch.tensor(MATRIX)
+    with pytest.raises(RuntimeError, match=r"dtype|expected scalar type Float but found Int"):
+        call(torch, a, torch.empty(0, dtype=torch.int32))
+    out = torch.empty(0, dtype=torch.float64)
+    if cast:
+        assert call(torch, a, out) is out
+        np.testing.assert_allclose(out.numpy(), call(torch, a, None).numpy(), rtol=1e-6)
+    else:
+        with pytest.raises(RuntimeError, match=r"dtype|expected scalar type Float but found Double"):
+            call(torch, a, out)
+
+
+def test_out_of_several_results_is_cast_where_torch_does(torch: Any) -> None:
+    a = torch.tensor(MATRIX)
+    double = [torch.empty(0, dtype=torch.complex128) for _ in range(2)]
+    assert torch.linalg.eig(a, out=tuple(double))[0] is double[0]
+    with pytest.raises(RuntimeError, match="Expected eigenvectors to be safely castable from ComplexFloat dtype"):
+        torch.linalg.eig(a, out=(double[0], torch.empty(0)))
+    rank = torch.empty(0, dtype=torch.int32)
+    single = [torch.empty(0) for _ in range(3)]
+    assert torch.linalg.lstsq(a, a, out=(single[0], single[1], rank, single[2])).rank is rank
+    with pytest.raises(RuntimeError, match="Expected rank to be safely castable from Long dtype"):
+        torch.linalg.lstsq(a, a, out=(single[0], single[1], torch.empty(0, dtype=torch.bool), single[2]))
+
+
+@pytest.mark.parametrize("wrong", [0, 3])
+def test_pivots_are_looked_at(torch: Any, wrong: int) -> None:
+    lu, pivots = torch.linalg.lu_factor(torch.tensor([MATRIX, MATRIX]))
+    pivots[1, 0] = wrong
+    with pytest.raises(RuntimeError, match="Pivots given to lu_solve must all be"):
+        torch.linalg.lu_solve(lu, pivots, lu)
+    with pytest.raises(RuntimeError, match=r"between 1 and LU.size\(-2\)"):
+        torch.lu_unpack(lu, pivots)
+
+
+def test_infinities_have_no_singular_values_and_nans_are_refused(torch: Any) -> None:
+    inf, nan = float("inf"), float("nan")
+    batch = torch.tensor([MATRIX, [[1.0, inf], [0.0, 1.0]]])
+    values = torch.linalg.svdvals(batch)
+    np.testing.assert_allclose(values[0].numpy(), np.linalg.svd(np.array(MATRIX), compute_uv=False), rtol=1e-5)
+    assert values[1].isnan().all()
+    assert torch.linalg.pinv(batch)[1].isnan().all() and torch.linalg.cond(batch)[1].isnan()
+    with pytest.raises(torch.linalg.LinAlgError, match=r"\(Batch element 1\): The algorithm failed to converge"):
+        torch.linalg.svd(torch.tensor([MATRIX, [[nan, 0.0], [0.0, 1.0]]]))
+
+
+def test_condition_numbers_of_nothing_and_of_singular_matrices(torch: Any) -> None:
+    for p in (None, 2, -2, 1, -1, float("inf")):
+        assert torch.linalg.cond(torch.ones(2, 0, 0), p).tolist() == [0, 0]
+    assert torch.linalg.cond(torch.zeros(2, 0, 3)).tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match=r"linalg.cond\(ord=fro\): A must be batches of square matrices"):
+        torch.linalg.cond(torch.zeros(0, 3), "fro")
+    zeros = torch.zeros(2, 2)
+    assert torch.linalg.cond(zeros, "fro") == float("inf") and torch.linalg.cond(zeros, "nuc").isnan()
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda t, a: t.ormqr(a.expand(2, 2, 2), a[:1], a.expand(2, 2, 2)), "batch dimensions of tau"),
+        (lambda t, a: t.ormqr(a.expand(2, 2, 2), a, a[None]), "batch dimensions of other"),
+        (lambda t, a: t.ormqr(a, a[0].double(), a), "Expected input and tau to have the same dtype"),
+        (lambda t, a: t.ormqr(a, a[0], a.double()), "Expected input and other to have the same dtype"),
+        (lambda t, a: t.ormqr(a[0], a[0], a), "input must have at least 2 dimensions"),
+        (lambda t, a: t.ormqr(t.ones(4, 3), t.ones(2), t.ones(3, 9)), r"other.shape\[-2\] must be equal to input"),
+        (lambda t, a: t.linalg.tensorsolve(t.eye(24).reshape(6, 4, 2, 3, 4), t.ones(8, 4)), "but got 24 != 32"),
+        (lambda t, a: t.linalg.multi_dot([a[0], t.ones(3)]), r"with shapes \[2\] and \[3\] cannot be multiplied"),
+        (lambda t, a: t.linalg.multi_dot([a, a.double()]), "tensor 0 is float and tensor 1 double"),
+        (lambda t, a: t.chain_matmul(), "Expected one or more matrices"),
+        (lambda t, a: t.chain_matmul(a, a[0]), "Tensor dimension is 1, expected 2 instead"),
+        (lambda t, a: t.linalg.pinv(a, rcond=t.tensor(1j)), "rcond tensor of complex type is not supported"),
+        (lambda t, a: t.linalg.matrix_rank(a, atol=t.tensor(1j)), "atol tensor of complex type is not supported"),
+        (lambda t, a: t.norm(a[0], "nuc", (0, 1)), "The input tensor A must have at least 2 dimensions"),
+        (lambda t, a: t.norm(a, "nuc", (0,)), "dim must be a 2-tuple. Got 0"),
+        (lambda t, a: t.norm(a, "nuc", (-1, 1)), r"dims must be different. Got \(1, 1\)"),
+        (lambda t, a: t.norm(a, "fro", (0, 1, 2)), "dim must be a 2-tuple. Got 0 1 2"),
+    ],
+)
+def test_wrong_calls(torch: Any, call: Any, match: str) -> None:
+    with pytest.raises(RuntimeError, match=match):
+        call(torch, torch.tensor(MATRIX))
+
+
+def test_norms_in_other_dtypes(torch: Any) -> None:
+    x = torch.tensor([3.0, 4.0])
+    assert torch.linalg.vector_norm(x.bfloat16(), dtype=torch.float32).dtype == torch.float32
+    out = torch.empty(0, dtype=torch.float64)
+    assert torch.linalg.norm(x.to(torch.complex64), dtype=torch.complex128, out=out) is out and out == 5
+    assert torch.norm(torch.tensor(MATRIX), "nuc", dtype=torch.float64).dtype == torch.float64
+    assert torch.norm(torch.randn(4, 5, 6, 7), "nuc", (0, 2)).is_contiguous()
+
+
+def test_einsum_lies_in_the_order_of_its_output(torch: Any) -> None:
+    w, x = torch.randn(5, 3), torch.randn(2, 3)
+    assert torch.einsum("fd,bd->bf", w, x).stride() == (5, 1)
+    assert torch.einsum("bij,bjk->kib", torch.randn(2, 5, 3), torch.randn(2, 3, 4)).stride() == (5, 1, 20)
+    np.testing.assert_allclose(torch.einsum("fd,bd->bf", w, x).numpy(), x.numpy() @ w.numpy().T, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="at least one operand"):
+        torch.einsum("", [])
+
+
+def test_addr_of_half_precision_and_integers(torch: Any) -> None:
+    ones = torch.ones(2, 2, dtype=torch.uint8)
+    result = torch.addr(ones, torch.tensor([1, 2], dtype=torch.int16), torch.tensor([3, 4], dtype=torch.bfloat16))
+    assert result.dtype == torch.bfloat16 and result.tolist() == [[4, 5], [7, 9]]
+
+
+def test_calls_without_a_tensor(torch: Any) -> None:
+    assert torch.block_diag().shape == (1, 0) and len(torch.broadcast_tensors()) == 0
+    with pytest.raises(RuntimeError, match="meshgrid expects a non-empty TensorList"):
+        torch.cartesian_prod()

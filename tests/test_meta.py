@@ -50,11 +50,11 @@ REFUSED_SAMPLES = {
     "masked.median": "looks for NaN",
     "index_reduce": "the gradient reads indices", "index_reduce_, options": "the gradient reads indices",
     "masked_fill": "the gradient of a tensor's value chooses by the mask", "masked_scatter": "so does that of a source",
+    **dict.fromkeys(("rnn_tanh", "gru", "lstm"), "the batch sizes of packed sequences are values"),
 }  # fmt: skip
 #: Samples whose tensors are not all made from the sample's arrays, or whose gradient lies otherwise in memory.
 DIFFERENT = {
-    "combinations": "none of no elements is a new tensor", "batch_norm, running statistics": "makes tensors of its own",
-    "instance_norm, running statistics": "makes tensors of its own",
+    "combinations": "none of no elements is a new tensor",
     "nn.functional.conv1d": "the gradient of a transposed weight is not transposed",
 }  # fmt: skip
 _SPARSE = {op.name for op in sparse_samples.OPS}

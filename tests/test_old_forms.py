@@ -107,3 +107,14 @@ def test_it_warns_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         retrograd.add(x, 2, x)
+
+
+def test_it_warns_each_time_where_that_is_asked_for():
+    x, b = retrograd.ones(1, 1), retrograd.ones(1, 1, 1)
+    retrograd.set_warn_always(True)
+    try:
+        for _ in range(2):
+            with pytest.warns(UserWarning, match=r"This overload of addbmm_ is deprecated"):
+                x.addbmm_(1, b, b)
+    finally:
+        retrograd.set_warn_always(False)

@@ -150,8 +150,6 @@ OF_OTHER_DTYPES = {
     "cumsum": "torch computes in the dtype of out=, also where the result does not fit",
     "cumprod": "torch computes in the dtype of out=, also where the result does not fit",
     "split_copy": "torch casts where it refuses it of every other copy",
-    "geqrf": "torch writes to float32 what it computed in float64",
-    "chain_matmul": "torch copies where there is but one matrix",
     "median": "torch has no out= here",
     "nanmedian": "torch has no out= here",
     "argsort": "torch has no out= here unless stable is given",

@@ -161,7 +161,8 @@ def _is_operator(function: types.FunctionType) -> bool:
     helpers = ("retrograd.ops.support", "retrograd.ops.accidents", "retrograd.ops.arguments", "retrograd.kernels",
                "retrograd.tensor", "retrograd.core", "retrograd.autograd", "retrograd.return_types",
                "retrograd.nn.functional.top_level", "retrograd.nn.functional.recurrent",
-               "retrograd.ops.composite.foreach", "retrograd.ops.factories")  # fmt: skip
+               "retrograd.ops.composite.foreach", "retrograd.ops.factories",
+               "retrograd.ops.random_factories")  # fmt: skip
     return function.__module__.startswith("retrograd") and not function.__module__.startswith(helpers)
 
 

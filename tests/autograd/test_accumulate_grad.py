@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dis
 import gc
+import inspect
+import types
 import weakref
 
 import numpy as np
 import pytest
 
 import retrograd
+from retrograd.autograd import accumulate_grad
 from retrograd.autograd.accumulate_grad import AccumulateGrad, grad_accumulator
+from retrograd.core.meta import AutogradMeta
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 
@@ -412,3 +417,22 @@ def test_a_first_gradient_that_is_copied_was_written_to_once(torch):
     turned = torch.ones(2, 3).t().requires_grad_()
     (turned * 2).backward(torch.ones(3, 2))
     assert turned.grad._version == 1 and turned.grad.stride() == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (AccumulateGrad.apply, "meta.grad = made if meta.grad is None else meta.grad"),
+        (accumulate_grad._add, "meta.grad = made if meta.grad is None else meta.grad"),
+        (accumulate_grad.new_accumulator, "meta.grad_accumulator = made if (now := meta.grad_accumulator) is before"),
+    ],
+)
+def test_steps_that_need_no_lock_call_nothing(function, line):
+    """Note [Steps under the GIL]: between the look and the store nothing lets another thread run."""
+    lines, first = inspect.getsourcelines(function)
+    (number,) = [first + i for i, text in enumerate(lines) if text.strip().startswith(line)]
+    names = [step.opname for step in dis.get_instructions(function) if step.positions.lineno == number]
+    assert any(name.startswith("STORE_ATTR") for name in names)
+    assert not [name for name in names if "CALL" in name or "JUMP_BACKWARD" in name or name == "RESUME"], names
+    assert isinstance(inspect.getattr_static(AutogradMeta, "grad"), types.MemberDescriptorType)
+    assert isinstance(inspect.getattr_static(AutogradMeta, "grad_accumulator"), types.MemberDescriptorType)

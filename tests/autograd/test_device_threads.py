@@ -15,7 +15,7 @@ import pytest
 
 import retrograd as torch
 from retrograd.autograd.device_threads import DevicePass, device_thread_of, threads
-from retrograd.autograd.graph_task import GraphTask
+from retrograd.autograd.graph_task import new_task
 from retrograd.autograd.node_call import call_node
 from retrograd.autograd.worker_threads import MAX_DEPTH
 from retrograd.core import devices
@@ -318,7 +318,7 @@ def test_errors_leave_no_cycle(device, no_cycles):
 
 def test_the_calling_thread_is_woken_once():
     """By one of two threads that end together: a second entry would stay in the pass's queue, and hold the pass."""
-    run = DevicePass(local.state, GraphTask(True, False, 0, None), False, call_node)
+    run = DevicePass(local.state, new_task(True, False, 0, None), False, call_node)
     run.failed, run.outstanding = True, 2  # two nodes, which are dropped
 
     class LockThatTheOtherGetsNext:

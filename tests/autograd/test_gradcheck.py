@@ -134,6 +134,23 @@ def test_empty_and_0_d(torch):
             assert torch.autograd.gradcheck(lambda x: x * x, x, check_forward_ad=True, fast_mode=fast_mode)
 
 
+def test_fast_mode_leaves_the_random_numbers_alone(torch):
+    """A function that draws the same whenever the state is the same is checked as it is."""
+    noisy = torch.nn.RReLU()
+
+    def frozen(x):
+        state = torch.get_rng_state()
+        try:
+            return noisy(x)
+        finally:
+            torch.set_rng_state(state)
+
+    x = torch.tensor([-1.0, 2.0, -3.0], dtype=torch.float64, requires_grad=True)
+    state = torch.get_rng_state()
+    assert torch.autograd.gradcheck(frozen, x, fast_mode=True)
+    assert torch.get_rng_state().equal(state)
+
+
 # ------------------------------------------------------------------------------------------------------------------- no
 
 

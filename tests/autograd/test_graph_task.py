@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import retrograd
-from retrograd.autograd.graph_task import ExecInfo, GraphTask
+from retrograd.autograd.graph_task import ExecInfo, GraphTask, new_task
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 
 
 def task() -> GraphTask:
-    return GraphTask(keep_graph=False, create_graph=False, reentrant_depth=0, freed=None)
+    return new_task(keep_graph=False, create_graph=False, reentrant_depth=0, freed=None)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 import retrograd
@@ -234,3 +236,52 @@ def test_a_number_can_be_copied(torch):
     y.copy_(2.5)
     y.sum().backward()
     assert y.tolist() == [2.5, 2.5] and x.grad.tolist() == [0.0, 0.0]
+
+
+# ------------------------------------------------------------------------------------- elements that lie in one place
+
+INDEX = [2, 1, 0]
+MASK = [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("index_fill_", lambda t, x: x.index_fill_(0, t.tensor(INDEX), 1.0)),
+        ("index_put_", lambda t, x: x.index_put_((t.tensor(INDEX),), t.ones(3))),
+        ("index_put_", lambda t, x: x.__setitem__(t.tensor(INDEX), 2.0)),
+        ("masked_fill_", lambda t, x: x.masked_fill_(t.tensor(MASK), 0.0)),
+        ("masked_fill_", lambda t, x: x.masked_fill_(t.tensor(MASK), t.tensor(0.0))),
+    ],
+)
+def test_some_operators_warn_of_expanded_tensors(torch, name, call):
+    with pytest.warns(UserWarning, match=f"Use of {name} on expanded tensors is deprecated"):
+        call(torch, torch.rand(1).expand(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(torch, torch.rand(4))
+        torch.rand(1).expand(4)[0] = 1.0  # one element alone
+        torch.rand(1).expand(4).zero_()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.index_add_(0, x, x.clone()),
+        lambda x: x.index_add_(0, x.clone(), x),
+        lambda x: x.index_copy_(0, x, x.clone()),
+        lambda x: x.index_fill_(0, x, 0),
+        lambda x: x.scatter_(0, x, x.clone()),
+        lambda x: x.put_(x, x.clone()),
+        lambda x: x.put_(x.clone(), x),
+        lambda x: x.index_put_((x,), x.clone()),
+        lambda x: x.index_put_((x[:2],), x[:2].clone()),
+        lambda x: x.index_put_((x.clone(),), x),
+    ],
+)
+def test_a_tensor_is_not_its_own_index_or_source(torch, call):
+    """It would be read while it is written to."""
+    x = torch.tensor(INDEX)
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer"):
+        call(x)
+    assert x.tolist() == INDEX

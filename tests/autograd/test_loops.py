@@ -305,7 +305,10 @@ class Run:
                 warnings.simplefilter("ignore")  # of looking at the .grad of a non-leaf
                 grads = [value.grad for value in self.values]
             seen[f"grads {position}"] = [shown(grad) for grad in grads]
-            seen[f"layout {position}"] = [None if grad is None else (grad.stride(), grad._version) for grad in grads]
+            # (The quick loops hand numbers on as NumPy's scalars, and make a new array where others copy one.)
+            seen[f"layout {position}"] = [
+                None if grad is None else (grad.stride(), grad._version if grad.ndim else None) for grad in grads
+            ]
             seen[f"graph of grads {position}"] = [nodes_of(grad) for grad in grads]
             seen[f"given {position}"] = [shown(grad) for grad in self.given]
             seen[f"enabled {position}"] = self.lib.is_grad_enabled()

@@ -8,7 +8,7 @@ import pytest
 
 import retrograd
 from retrograd.autograd.accumulate_grad import LAST_SEQUENCE_NR
-from retrograd.autograd.graph_task import GraphTask
+from retrograd.autograd.graph_task import GraphTask, new_task
 from retrograd.autograd.node import Node
 from retrograd.autograd.ready_queue import ReadyQueue
 
@@ -20,7 +20,7 @@ def node_numbered(sequence_nr: int) -> Node:
 
 
 def task_at(depth: int) -> GraphTask:
-    return GraphTask(keep_graph=False, create_graph=False, reentrant_depth=depth, freed=None)
+    return new_task(keep_graph=False, create_graph=False, reentrant_depth=depth, freed=None)
 
 
 def drain(queue: ReadyQueue) -> list:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import retrograd
-from retrograd.autograd.saved_variable import Freed, SavedVariable, save, save_list, unpack_array, unpack_tensor
+from retrograd.autograd.saved_variable import SavedVariable, freed_by, save, save_list, unpack_array, unpack_tensor
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 
@@ -325,7 +325,7 @@ def test_unpacking():
     assert unpack_array(node, "self", 2.5) == 2.5 and unpack_tensor(node, "self", None) is None
     for unpack in (unpack_array, unpack_tensor):
         with pytest.raises(RuntimeError, match="second time"):
-            unpack(node, "self", Freed(None))
+            unpack(node, "self", freed_by(None))
 
 
 def test_saved_arrays_are_never_written_to_by_the_pass():

@@ -13,7 +13,7 @@ from collections import OrderedDict
 import pytest
 
 import retrograd
-from retrograd.autograd.graph_task import GraphTask
+from retrograd.autograd.graph_task import new_task
 from retrograd.autograd.hooks import RemovableHandle
 from running_threads import run_threads
 
@@ -87,7 +87,7 @@ def test_numbers_are_given_once(restless):
     def work(i):
         for _ in range(200):
             handles[i].append(RemovableHandle(hooks).id)
-            passes[i].append(GraphTask(True, False, 0, None).id)
+            passes[i].append(new_task(True, False, 0, None).id)
 
     run_threads(work)
     assert len({number for some in handles for number in some}) == 1600

@@ -17,11 +17,11 @@ from retrograd.autograd.anomaly_mode import AnomalyMode
 from retrograd.autograd.edge import Edge
 from retrograd.autograd.engine import Engine, engine
 from retrograd.autograd.graph_task import (
-    GraphTask,
     GraphTaskGuard,
     add_node_to_current_graph_task_exec_info,
     get_current_graph_task,
     get_current_graph_task_exec_info,
+    new_task,
 )
 from retrograd.autograd.input_buffer import InputBuffer
 from retrograd.autograd.meta_interface import AutogradMetaInterface, autograd_meta
@@ -139,7 +139,7 @@ def test_guards():
             assert local.state.current_node is None
         assert local.state.current_node is node
     assert local.state.current_node is None
-    task = GraphTask(False, False, 0, None)
+    task = new_task(False, False, 0, None)
     with pytest.raises(ZeroDivisionError), GraphTaskGuard(task):
         assert get_current_graph_task() is task
         1 / 0

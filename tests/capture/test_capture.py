@@ -15,7 +15,7 @@ import pytest
 
 import retrograd as torch
 import retrograd.nn.functional as F
-from retrograd import nn
+from retrograd import kernels, nn
 from retrograd.capture import CaptureError, api, comparing, session
 from retrograd.capture.compiling import compiler
 from retrograd.capture.runtime import runtime
@@ -606,6 +606,42 @@ def test_a_failing_step_leaves_generators_and_optimizers_as_they_were(calls):
     assert optimizer.state[w]["step"] == calls + 1
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_was_recorded_is_no_young_garbage(frozen):
+    """The collector does not look through it at once; what the user has set aside stays aside."""
+
+    def step(x):
+        for _ in range(500):
+            x = x * 2.0 - 1.0
+        return x
+
+    captured = torch.capture(step, backend="plain")
+    x = torch.ones(3)
+    young = []
+
+    def look(phase, info):
+        if phase == "start":
+            young.append(len(gc.get_objects(generation=0)))
+
+    gc.collect()
+    threshold = gc.get_threshold()
+    gc.set_threshold(700)  # every Python's collector looks while the lists are made
+    if frozen:
+        gc.freeze()
+    gc.callbacks.append(look)
+    try:
+        captured(x)
+        lists = [[] for _ in range(1000)]
+    finally:
+        gc.callbacks.remove(look)
+        gc.set_threshold(*threshold)
+        aside = gc.get_freeze_count()
+        gc.unfreeze()
+    assert gc.isenabled()
+    assert bool(aside) is frozen
+    assert frozen or max(young) < 2 * len(lists)
+
+
 def test_a_large_result_lies_where_an_operand_lay_that_nobody_reads_any_more():
     step = torch.capture(lambda x: ((x * 2.0 + 1.0) * 3.0).sum(), backend="plain")
     x = torch.linspace(0.0, 1.0, 20_000)
@@ -768,3 +804,26 @@ def test_c_has_eager_nans_infinities_and_zeros(dtype):
         if one.is_floating_point():
             numbers = ~one.isnan()
             assert torch.equal(one.signbit()[numbers], two.signbit()[numbers]), position
+
+
+@needs_compiler
+def test_gelu_in_c_is_the_kernels_to_the_last_digits():
+    """Its values, and NaN, infinities and zeros; with `retrograd[fast]`, it is that library's."""
+    special = torch.tensor([0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e20, -1e20, 20.0, -20.0, 1e-40])
+    weight = torch.linspace(0.5, 2.0, 10_010)
+
+    def step(x):
+        x = x.detach().requires_grad_()
+        y = F.gelu(x)
+        (y * weight).sum().backward()
+        return y.detach(), x.grad
+
+    captured = torch.capture(step, backend="native")
+    for _ in range(4):
+        x = torch.cat([special, torch.randn(10_000) * 3])
+        for one, two in zip(captured(x), step(x), strict=True):
+            assert torch.allclose(one, two, rtol=1e-5, atol=1e-6, equal_nan=True)
+            assert torch.equal(one[:9].signbit() & ~one[:9].isnan(), two[:9].signbit() & ~two[:9].isnan())
+    if not kernels.compiled.is_used():
+        assert not any(call.name.startswith("kernels.gelu") and call.kind == "opaque"
+                       for call in captured._last.recording.program.calls)  # fmt: skip

@@ -3,6 +3,7 @@
 import functools
 import gc
 import os
+import subprocess
 import sys
 import threading
 
@@ -173,3 +174,29 @@ def test_shared_memory_outlives_programs():
     grown.resize(100_000, refcheck=False)
     assert not grown.any()
     assert multiarray.get_handler_name(grown) == "retrograd_capture"
+
+
+_FREED = """
+import gc, os
+import numpy as np
+import retrograd as torch
+
+def megabytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+captured = torch.capture(lambda x: x.sort(0).values, backend="plain")
+for _ in range(3):
+    captured(torch.randn(40_000))
+kept = captured._last.memory.around(lambda: np.ones(1 << 23))()
+del captured
+gc.collect()
+before = megabytes()
+del kept
+assert before - megabytes() > 50
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the size of a process is read from /proc")
+def test_what_is_freed_after_the_last_program_goes_back_to_the_system():
+    subprocess.run([sys.executable, "-c", _FREED], check=True)

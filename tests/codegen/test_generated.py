@@ -30,7 +30,9 @@ def entries():
 
     names = Names(
         kernels=main._top_level_names(sorted((PACKAGE / "kernels").glob("*.py"))),
-        ops=main._top_level_names([*sorted((PACKAGE / "ops/composite").glob("*.py")), PACKAGE / "ops/factories.py"]),
+        ops=main._top_level_names(
+            [*sorted((PACKAGE / "ops/composite").glob("*.py")), *sorted((PACKAGE / "ops").glob("*factories.py"))]
+        ),
         helpers=main._top_level_names(sorted((PACKAGE / "derivatives" / "formulas").glob("*.py"))),
     )
     return {e.name: e for e in load_table(sorted((PACKAGE / "derivatives").glob("*.yaml")), names)}

@@ -17,6 +17,7 @@ import pytest
 
 from retrograd import backends, derivatives, kernels
 from retrograd.core import threads
+from retrograd.derivatives.formulas.comparison import clamp_backward
 from retrograd.kernels import blocks, compiled, compiled_products
 
 needs_library = pytest.mark.skipif(
@@ -334,6 +335,10 @@ CASES = [
          lambda x: np.where(x < 0, 2.0, x), "where"),
     Case("clamp", [MATRIX], lambda x: kernels.clamp(x, -0.5, 1), lambda x: np.clip(x, -0.5, 1)),
     Case("clamp from below", [MATRIX], lambda x: kernels.clamp(x, -0.5), lambda x: np.maximum(x, -0.5), "clamp"),
+    Case("clamp_backward", [MATRIX] * 2, lambda g, x: clamp_backward(kernels, g, x, -0.5, 1),
+         lambda g, x: g * ((x >= -0.5) & (x <= 1))),
+    Case("clamp_backward from above", [MATRIX] * 2, lambda g, x: clamp_backward(kernels, g, x, None, 1),
+         lambda g, x: g * (x <= 1), "clamp_backward"),
     Case("hardtanh", [MATRIX], kernels.hardtanh, lambda x: np.clip(x, -1, 1), None),
     Case("leaky_relu", [MATRIX], kernels.leaky_relu, lambda x: np.where(x > 0, x, 0.01 * x), "where"),
     Case("elu", [MATRIX], kernels.elu, lambda x: np.where(x > 0, x, np.expm1(x)), "where"),
@@ -502,8 +507,8 @@ ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 3e38, -3e38, 
 @pytest.mark.parametrize("name", [
     "sigmoid", "relu", "silu", "gelu", "gelu, tanh", "sigmoid_backward", "threshold_backward", "silu_backward",
     "gelu_backward", "softmax", "log_softmax", "softmax_backward", "log_softmax_backward", "layer_norm", "sum",
-    "max_pool of 2", "max_pool of 3 by 2", "group_norm", "batch_norm", "where", "clamp", "hardtanh", "logsumexp",
-    "logsumexp_backward", "cumsum", "avg_pool of 2", "avg_pool of 3 by 2", "attention",
+    "max_pool of 2", "max_pool of 3 by 2", "group_norm", "batch_norm", "where", "clamp", "clamp_backward", "hardtanh",
+    "logsumexp", "logsumexp_backward", "cumsum", "avg_pool of 2", "avg_pool of 3 by 2", "attention",
 ])  # fmt: skip
 def test_nan_infinity_and_extremes(name, dtype):
     case = BY_NAME[name]

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from retrograd import backends
 from retrograd import kernels as K
+from retrograd.kernels import conv
 
 parity = pytest.mark.parity
 REDUCTIONS = ["none", "mean", "sum"]
@@ -225,3 +227,41 @@ def test_lanczos_is_for_antialiasing(torch):
         torch.nn.functional.interpolate(image, size=(2, 2), mode="lanczos", align_corners=False)
     with pytest.raises(ValueError, match="Lanczos mode does not support align_corners=True"):
         torch.nn.functional.interpolate(image, size=(2, 2), mode="lanczos", antialias=True, align_corners=True)
+
+
+@pytest.mark.parametrize(
+    "batch, channels, outputs, size, kernel, padding, dilation",
+    [
+        (70, 3, 8, (14, 13), (3, 3), (1, 1), (1, 1)),  # several blocks of images, the last one smaller
+        (3, 5, 40, (40, 37), (3, 5), (2, 0), (1, 2)),
+        (5, 7, 14, (300,), (4,), (3,), (2,)),
+        (2, 2, 4, (9, 20, 23), (2, 3, 2), (1, 1, 0), (1, 1, 1)),
+    ],
+)
+@pytest.mark.parametrize("special", [False, True])
+def test_gradients_of_convolutions_with_more_outputs_than_inputs(
+    batch, channels, outputs, size, kernel, padding, dilation, special, monkeypatch
+):
+    monkeypatch.setattr(conv, "_BLOCK_BYTES", 1 << 20)
+    rng = np.random.default_rng(0)
+    sides = list(zip(size, kernel, padding, dilation, strict=True))
+    out = [s + 2 * p - d * (k - 1) for s, k, p, d in sides]
+    grad, weight = rng.standard_normal((batch, outputs, *out)), rng.standard_normal((outputs, channels, *kernel))
+    if special:
+        grad[1, 2].flat[5], grad[-1, 0].flat[-1] = np.nan, np.inf
+    bias = rng.standard_normal(channels)
+    padded = np.zeros((batch, channels, *[s + 2 * p for s, _, p, _ in sides]))
+    for tap in np.ndindex(*kernel):
+        part = (..., *[slice(t * d, t * d + o) for t, d, o in zip(tap, dilation, out, strict=True)])
+        padded[part] += np.einsum("no...,oc->nc...", grad, weight[(..., *tap)])
+    expected = padded[(..., *[slice(p, p + s) for s, _, p, _ in sides])]
+    ones = [1] * len(size)
+    taken = []
+    scatter = conv._scatter_columns
+    monkeypatch.setattr(conv, "_scatter_columns", lambda *args: taken.append(1) or scatter(*args))
+    with backends.fast.flags(enabled=False), np.errstate(invalid="ignore"):
+        found = K.convolution_backward_input(grad, weight, (batch, channels, *size), ones, padding, dilation, 1)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        found = K.convolution(grad, weight, bias, ones, padding, dilation, True, [0] * len(size), 1)
+    np.testing.assert_allclose(found, expected + bias.reshape(-1, *ones), rtol=1e-9, atol=1e-9)
+    assert len(taken) == 2

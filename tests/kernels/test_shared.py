@@ -25,7 +25,8 @@ def three_threads() -> Any:
 
 
 SHAPES = [((40001,), None), ((7, 9001), 1), ((9001, 7), 0), ((1030, 65), 0), ((3, 401, 129), 1), ((4, 5, 6007), (0, 1)),
-          ((2, 33, 9, 101), (1, 2)), ((300, 301), None), ((5, 1, 20011), 1)]  # fmt: skip
+          ((2, 33, 9, 101), (1, 2)), ((300, 301), None), ((5, 1, 20011), 1),
+          ((9, 11, 40, 31), (0, 2, 3)), ((9, 11, 40, 31), (1, 3)), ((9, 31, 11, 40), (0, 1, 3))]  # fmt: skip
 
 
 @pytest.mark.parametrize("shape, axis", SHAPES, ids=str)
@@ -90,6 +91,69 @@ def test_copies(view: str, dtype: Any) -> None:
         return
     assert found.flags.c_contiguous and not np.may_share_memory(found, a)
     np.testing.assert_array_equal(found, a)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex128, np.bool_])
+@pytest.mark.parametrize("view", VIEWS)
+def test_copies_into_an_array(view: str, dtype: Any) -> None:
+    a = VIEWS[view](np.random.default_rng(0).integers(0, 2, 50400).astype(dtype))
+    to = np.full(a.shape, 7).astype(dtype)
+    assert compiled.copied_into(to, a) == (a.itemsize <= 8 and a.size > compiled.SHARED)
+    found = kernels.copy(to, a, out=to)
+    assert found is to
+    np.testing.assert_array_equal(found, a)
+
+
+def test_what_overlaps_is_copied_as_it_was() -> None:
+    memory = np.arange(80000, dtype=np.float32)
+    expected = memory[:79000].copy()
+    kernels.copy(memory[1000:], memory[:79000], out=memory[1000:])
+    np.testing.assert_array_equal(memory[1000:], expected)
+
+
+@pytest.mark.parametrize("wrong", [-1, 300])
+def test_indices_out_of_bounds(wrong: int) -> None:
+    a, index = np.zeros((301, 300), np.float32), np.zeros((301, 300), np.int64)
+    assert compiled.is_within(index, 0, 300) and kernels.gather(a, 1, index).shape == a.shape
+    index[200, 299] = wrong
+    assert not compiled.is_within(index, 0, 300)
+    with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size 300"):
+        kernels.gather(a, 1, index)
+    with pytest.raises(IndexError, match="index out of range in self"):
+        kernels.embedding(a[:300], index)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_vectors(dtype: Any) -> None:
+    a, b = np.random.default_rng(0).standard_normal((2, 300001)).astype(dtype)
+    found = kernels.dot(a, b)
+    np.testing.assert_array_equal(found, compiled.sum_rows(a, 1, b)[0])
+    assert found.shape == () and found.dtype == dtype
+    np.testing.assert_allclose(found, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-6)
+    np.testing.assert_allclose(kernels.dot(a[::-1], b), a[::-1].astype(np.float64) @ b.astype(np.float64), rtol=1e-5)
+    b[70000] = np.nan
+    assert np.isnan(kernels.dot(a, b))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_lbfgs_on_several_threads(dtype: Any) -> None:
+    found = []
+    for enabled in (True, False):
+        retrograd.set_num_threads(3 if enabled else 1)
+        x = retrograd.from_numpy(np.random.default_rng(0).standard_normal(40001).astype(dtype)).requires_grad_()
+        slopes = retrograd.from_numpy(np.linspace(1, 3, 40001).astype(dtype))
+        optimizer = retrograd.optim.LBFGS([x], lr=0.3, max_iter=6, history_size=4)
+
+        def closure(x: Any = x, slopes: Any = slopes) -> Any:
+            x.grad = (x * slopes).detach()
+            return (x * x * slopes).sum().detach() / 2
+
+        with backends.fast.flags(enabled=enabled):
+            optimizer.step(closure)
+        assert len(optimizer.state[x]["old_dirs"]) == 4
+        found.append(x.detach().numpy().astype(np.float64))
+    exact = {np.float32: 1e-5, np.float64: 1e-12, np.float16: 3e-3}[dtype]
+    np.testing.assert_allclose(*found, rtol=exact, atol=exact)
 
 
 def test_rows() -> None:
@@ -173,7 +237,7 @@ def test_gradients_by_signs() -> None:
         retrograd.set_num_threads(threads)
         numbers = np.random.default_rng(0).standard_normal((2, 300, 301))
         x, y = (retrograd.from_numpy(a).requires_grad_() for a in numbers)
-        ((x * y / 3.0 - y) * (2.0 / (x * x + 1.0))).sum().backward()
+        (-(x * y / 3.0 - y) * (2.0 / (x * x + 1.0))).sum().backward()
         found.append((x.grad.numpy(), y.grad.numpy()))
     for one, three in zip(*found, strict=True):
         np.testing.assert_array_equal(one, three)

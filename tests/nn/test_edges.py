@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -81,3 +82,69 @@ def test_sizes_that_do_not_fit(torch: Any) -> None:
         F.max_pool1d_with_indices(torch.ones(1, 1, 4), 3, stride=2, dilation=2)
     with pytest.raises(ValueError, match="upscale factor is too large"):
         F.pixel_shuffle(torch.zeros(1, 16, 4, 4), 2975275351648613580)
+
+
+@pytest.mark.parametrize("mode", ["replicate", "reflect"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_padding_of_what_is_empty(torch: Any, mode: str, dims: int) -> None:
+    """Nothing but the batch may be empty."""
+    sides, image = (2, 2) * dims, (5,) * dims
+    assert torch.nn.functional.pad(torch.ones(0, 3, *image), sides, mode).shape == (0, 3, *(9,) * dims)
+    for shape in ((3, 0, *image), (0, *image), (3, 3, *image[1:], 0), (3, 0, *image[1:], 0)):
+        message = f"Expected {dims + 1}D or {dims + 2}D .* but got: {re.escape(str(list(shape)))}"
+        with pytest.raises(RuntimeError, match=message):
+            torch.nn.functional.pad(torch.ones(shape), sides, mode)
+
+
+@pytest.mark.parametrize("size", [(2.0,), [2.0], (None,), 2.0, "a", (True,)])
+def test_sizes_that_are_no_ints(torch: Any, size: Any) -> None:
+    with pytest.raises(TypeError):
+        torch.nn.functional.interpolate(torch.ones(1, 1, 4), size=size)
+    with pytest.raises(TypeError, match="expected size to be one of int or"):
+        torch.nn.functional.interpolate(torch.ones(1, 1, 4), size=(torch.tensor(2.0),))
+    assert torch.nn.functional.interpolate(torch.ones(1, 1, 4), size=(torch.tensor(2),)).shape == (1, 1, 2)
+
+
+def test_samples_of_an_empty_image(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"non-empty spatial dimensions, but .*\[1, 1, 0, 2\] with dimension 2"):
+        torch.nn.functional.grid_sample(torch.ones(1, 1, 0, 2), torch.ones(1, 1, 1, 2), align_corners=False)
+    with pytest.raises(RuntimeError, match=r"non-empty spatial dimensions, but .* with dimension 3"):
+        torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 0, 2), torch.ones(1, 1, 1, 1, 3), align_corners=False)
+
+
+@pytest.mark.parametrize("shape, target", [((10, 3), (10, 2)), ((10, 3), (10, 2, 2)), ((3,), (2, 2))])
+def test_targets_of_too_many_dimensions(torch: Any, shape: Any, target: Any) -> None:
+    with pytest.raises(RuntimeError, match="0D or 1D target tensor expected, multi-target not supported"):
+        torch.nn.functional.nll_loss(torch.ones(shape), torch.zeros(target, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("targets", [(0,), (3, 0)])
+def test_ctc_loss_of_empty_targets(torch: Any, targets: Any) -> None:
+    """There is one way to say nothing: blanks all along."""
+    log_probs = torch.arange(60.0).cos().reshape(5, 3, 4).log_softmax(2).requires_grad_()
+    loss = torch.nn.functional.ctc_loss(
+        log_probs, torch.zeros(targets, dtype=torch.int64), [5, 5, 5], [0, 0, 0], reduction="none"
+    )
+    assert torch.allclose(loss, -log_probs.sum(0)[:, 0])
+    loss.sum().backward()
+
+
+@pytest.mark.parametrize("targets, inputs, wanted, message", [
+    ((3, 2), [5, 4, 6], [0, 2, 0], "Expected input_lengths to have value at most 5, but got value 6"),
+    ((3, 2), [5, -4, 4], [0, 2, 0], "Expected input_lengths to have value at least 0, but got value -4"),
+    ((3, 2), [5, 4, 4], [0, -2, 0], "Expected target_lengths to have value at least 0, but got value -2"),
+    ((3, 2), [5, 4, 5], [0, 3, 0], "to have size at least 3 at dimension 1, but got size 2 for argument #2 'targets'"),
+    ((2, 2), [5, 4, 5], [2, 2, 2], "to have size 3 at dimension 0, but got size 2 for argument #2 'targets'"),
+    ((4,), [5, 4, 5], [2, 2, 2], "to have size 6 at dimension 0, but got size 4 for argument #2 'targets'"),
+])  # fmt: skip
+def test_lengths_of_ctc_loss(torch: Any, targets: Any, inputs: Any, wanted: Any, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        torch.nn.functional.ctc_loss(torch.ones(5, 3, 4), torch.ones(targets, dtype=torch.int64), inputs, wanted)
+    with pytest.raises(RuntimeError, match="log_probs tensor must not be empty"):
+        none = torch.zeros(0, dtype=torch.int64)
+        torch.nn.functional.ctc_loss(torch.ones(0, 0, 4), none, none, none)
+
+
+def test_lists_of_parameters_on_meta(torch: Any) -> None:
+    text = str(torch.nn.ParameterList([torch.nn.Parameter(torch.empty(1, device="meta"))]))
+    assert text == "ParameterList(  (0): Parameter containing: [torch.float32 of size 1])"

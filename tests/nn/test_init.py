@@ -80,3 +80,8 @@ def test_generator(torch: Any) -> None:
 def test_older_names(torch: Any) -> None:
     with pytest.warns(FutureWarning, match="deprecated"):
         torch.nn.init.uniform(torch.empty(2))
+
+
+def test_nothing_is_drawn_on_meta(torch):
+    x = torch.empty(3, 4, device="meta")
+    assert torch.nn.init.trunc_normal_(x) is x and torch.nn.init.trunc_normal_(x, 5.0) is x

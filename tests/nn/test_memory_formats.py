@@ -77,3 +77,59 @@ def test_volumes(torch: Any) -> None:
 def test_a_mixture_is_laid_out_plainly() -> None:
     image = retrograd.tensor(VALUES)
     assert retrograd.cat([image, image.contiguous(memory_format=retrograd.channels_last)], 1).is_contiguous()
+
+
+def test_one_image_taken_out_and_put_back_is_laid_out_plainly(torch: Any) -> None:
+    """Its strides say something else than channels innermost, and copies of it have the same strides."""
+    images = torch.tensor(VALUES).contiguous(memory_format=torch.channels_last)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.complex64):
+        one = images[0][None].to(dtype)
+        assert one.clone().stride() == one.stride() == (4, 1, 24, 4)
+    one = images[0][None].double()
+    assert torch.nn.functional.interpolate(one, size=(3, 3), mode="bilinear").is_contiguous()
+    assert torch.nn.functional.interpolate(one.byte(), size=(3, 3), mode="bilinear").is_contiguous()
+
+
+@pytest.mark.parametrize("shape, strides, copied", [
+    ((5, 3, 24), (1, 0, 5), (1, 5, 15)), ((4, 1, 3), (1, 7, 4), (1, 7, 4)),
+    ((24, 3, 5), (5, 0, 1), (15, 5, 1)), ((4, 2, 3), (2, 1, 20), (2, 1, 8)),
+])  # fmt: skip
+def test_strides_of_copies(torch: Any, shape: Any, strides: Any, copied: Any) -> None:
+    x = torch.arange(120.0).as_strided(shape, strides)
+    for copy in (x.clone(), x.double(), x.bfloat16()):
+        assert copy.stride() == copied
+        assert copy.float().equal(x)
+
+
+@pytest.mark.parametrize("mode, antialias, kept", [
+    ("nearest", False, True), ("nearest-exact", False, True), ("bilinear", False, True), ("bilinear", True, True),
+    ("area", False, True), ("bicubic", False, False), ("bicubic", True, False), ("lanczos", True, False),
+])  # fmt: skip
+def test_gradients_of_interpolate(torch: Any, mode: str, antialias: bool, kept: bool) -> None:
+    image = torch.tensor(VALUES).contiguous(memory_format=torch.channels_last).requires_grad_()
+    result = torch.nn.functional.interpolate(image, size=(4, 9), mode=mode, antialias=antialias)
+    (grad,) = torch.autograd.grad(result, image, torch.ones_like(result))
+    assert grad.is_contiguous(memory_format=torch.channels_last) == kept != grad.is_contiguous()
+
+
+def test_gradients_of_interpolated_volumes(torch: Any) -> None:
+    x = torch.arange(384.0).reshape(2, 3, 4, 4, 4).contiguous(memory_format=torch.channels_last_3d).requires_grad_()
+    for mode, kept in (("trilinear", True), ("nearest", False)):
+        result = torch.nn.functional.interpolate(x, size=(2, 5, 3), mode=mode)
+        (grad,) = torch.autograd.grad(result, x, torch.ones_like(result))
+        assert grad.is_contiguous(memory_format=torch.channels_last_3d) == kept
+
+
+def test_expanded_channels_are_not_innermost(torch: Any) -> None:
+    x = torch.tensor(VALUES)[:1, :1].expand(1, 4, 6, 6)
+    assert torch.nn.functional.interpolate(x, size=(3, 3)).is_contiguous()
+
+
+def test_batch_norm_of_what_may_be_read_with_its_channels_innermost(torch: Any) -> None:
+    """The strides of its dimensions of one element do not matter to it."""
+    x = torch.arange(6.0).reshape(1, 3, 2, 1).permute(0, 2, 1, 3)
+    one = torch.tensor(VALUES).contiguous(memory_format=torch.channels_last)[0][None]
+    for image in (x, one):
+        for training in (True, False):
+            result = torch.nn.BatchNorm2d(image.shape[1]).train(training)(image)
+            assert result.is_contiguous(memory_format=torch.channels_last) and not result.is_contiguous()

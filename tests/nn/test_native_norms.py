@@ -69,3 +69,70 @@ def test_group_norm_beside_torch(chosen):
         assert (mine is None) == (theirs is None)
         if mine is not None:
             np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+
+
+def _norms(torch: Any) -> dict[str, Any]:
+    f = torch.nn.functional
+    return {
+        "layer_norm": lambda x, w, b: f.layer_norm(x, (4,), w, b),
+        "group_norm": lambda x, w, b: f.group_norm(x, 2, w, b),
+        "batch_norm": lambda x, w, b: f.batch_norm(x, None, None, w, b, True),
+    }
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "batch_norm"])
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_parameters_may_have_more_precision(torch: Any, name: str, half: str) -> None:
+    """Results have the input's dtype, gradients of parameters theirs, not rounded on the way."""
+    norm = _norms(torch)[name]
+    x = torch.arange(32.0).cos().reshape(2, 4, 4).to(getattr(torch, half))
+    grads = []
+    for dtype in (x.dtype, torch.float32):
+        weight, bias = (torch.linspace(s, s + 1, 4).requires_grad_() for s in (0.5, -0.5))
+        input = x.detach().clone().to(dtype).requires_grad_()
+        result = norm(input, weight, bias)
+        assert result.dtype == dtype
+        result.backward(torch.ones_like(result))
+        assert input.grad.dtype == dtype
+        grads.append((weight.grad, bias.grad))
+    for mixed, single in zip(*grads, strict=True):
+        assert mixed.dtype == torch.float32
+        # torch itself rounds those of layer_norm on the way.
+        assert torch.allclose(mixed, single, atol=0.05 if (torch.__name__, name) == ("torch", "layer_norm") else 1e-4)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "batch_norm"])
+@pytest.mark.parametrize("input, weight, bias, message", [
+    ("float16", "bfloat16", "bfloat16", "expect parameter to have scalar type of Float"),
+    ("float16", "float32", "float16", "expect parameter to have scalar type of Float"),
+    ("float16", "float16", "float32", "expected scalar type Half but found Float"),
+    ("float32", "float32", "float64", "expected scalar type Float but found Double"),
+    ("float32", "float64", "float64", "expect parameter to have scalar type of Float"),
+    ("float64", "float32", "float32", "all inputs must share same datatype"),
+])  # fmt: skip
+def test_dtypes_that_do_not_go_together(
+    torch: Any, name: str, input: str, weight: str, bias: str, message: str
+) -> None:
+    x = torch.ones(2, 4, 4, dtype=getattr(torch, input))
+    with pytest.raises(RuntimeError, match=message):
+        _norms(torch)[name](x, *(torch.ones(4, dtype=getattr(torch, d)) for d in (weight, bias)))
+
+
+def test_statistics_have_the_parameters_dtype(torch: Any) -> None:
+    x, weight = torch.ones(2, 4, dtype=torch.float16), torch.ones(4)
+    for result in (
+        torch.native_layer_norm(x, (4,), weight, weight, 1e-5),
+        torch.native_group_norm(x, weight, weight, 2, 4, 1, 2, 1e-5),
+    ):
+        assert [part.dtype for part in result] == [torch.float16, torch.float32, torch.float32]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("training", [True, False])
+def test_running_statistics_of_instance_norm_have_any_dtype(torch: Any, dtype: str, training: bool) -> None:
+    x = torch.arange(24.0, dtype=torch.float64).reshape(2, 3, 4)
+    mean, var = (torch.ones(3, dtype=getattr(torch, dtype)) for _ in "mv")
+    result = torch.nn.functional.instance_norm(x, mean, var, use_input_stats=training)
+    assert result.dtype == torch.float64
+    assert mean.dtype == var.dtype == getattr(torch, dtype)
+    assert (mean.tolist() == [1, 1, 1]) != training

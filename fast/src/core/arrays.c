@@ -153,6 +153,13 @@ PyObject *small_neg(PyObject *a)
     return (PyObject *)result;
 }
 
+PyObject *negative(PyObject *a)
+{
+    PyObject *result = small_neg(a);
+    if (result || PyErr_Occurred()) return result;
+    return is_long(a) ? PyObject_CallFunctionObjArgs(PyTuple_GetItem(core.shared_signs, NEG), a, NULL) : PyNumber_Negative(a);
+}
+
 PyObject *small_sum(PyObject *a)
 {
     PyArrayObject *array = (PyArrayObject *)a;

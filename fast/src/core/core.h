@@ -36,7 +36,6 @@
     X(ThreadState, grad_enabled) X(ThreadState, interceptor) X(ThreadState, sequence_nr) X(ThreadState, new_vc) \
     X(ThreadState, current_node) X(ThreadState, late_hooks) X(ThreadState, function_modes) \
     X(Node, array_class) X(Node, dtype) X(Node, extras) X(Node, next_edges) X(Node, sequence_nr) X(Node, shape) \
-    X(Node, topological_nr) \
     X(AccumulateGrad, variable) \
     X(InputBuffer, grads) X(InputBuffer, owned) X(InputBuffer, waiting) \
     X(GraphTask, dependencies) X(GraphTask, not_ready) X(GraphTask, exec_info) X(GraphTask, keep_graph) \
@@ -111,9 +110,10 @@ int configure_slots(void);
 Py_ssize_t slot_offset(PyObject *type, const char *name); /* -1 with an error if it is nowhere */
 
 /* arrays.c: small arrays of float32 or float64. NULL without an error: not for these operands. */
-enum { MUL, ADD, SUB, DIV };
+enum { MUL, ADD, SUB, DIV, NEG };
 PyObject *small_binary(int operation, PyObject *a, PyObject *b);
 PyObject *small_neg(PyObject *a);
+PyObject *negative(PyObject *a);                           /* of any operand */
 PyObject *small_sum(PyObject *a);
 PyObject *small_filled(PyObject *number, PyObject *shape); /* an array of `shape`, every element that of a 0-d array */
 PyObject *small_select(PyObject *a, Py_ssize_t index);     /* a view; of arrays of any dtype */

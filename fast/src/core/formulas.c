@@ -124,8 +124,7 @@ PyObject *evaluate(Expression *e, Evaluation *run)
     switch (e->kind) {
     case BINARY: result = binary(e->operation, a, b); break;
     case NEGATIVE:
-        result = small_neg(a);
-        if (!result && !PyErr_Occurred()) result = PyNumber_Negative(a);
+        result = negative(a);
         break;
     case CONJUGATE: result = conjugate(a); break;
     case POWER: result = PyNumber_Power(a, b, Py_None); break;

@@ -35,7 +35,7 @@ typedef struct {
     Save save[MOST_SAVES];
 } Operator;
 
-enum { NEG = DIV + 1, SUM, RSUB, SQUARE };
+enum { SUM = NEG + 1, RSUB, SQUARE };
 static const char *kernel_names[] = {"mul", "add", "sub", "div", "neg", "sum_all", "rsub", "pow"};
 
 /* The signs of Python: with a Tensor on the left, and with a number on the left; and what Python calls them. */
@@ -132,16 +132,11 @@ static PyObject *new_node(PyTypeObject *type, PyObject *state, PyObject *edges, 
         return NULL;
     }
     SLOT(node, Node, next_edges) = edges;
-    long long highest = 0;
     PyObject *shared = NULL;
     for (Py_ssize_t i = 0, n = PyTuple_Size(edges); i < n; i++) {
         PyObject *edge = PyTuple_GetItem(edges, i);
         if (edge == Py_None) continue;
         PyObject *next = PyTuple_GetItem(edge, 0);
-        PyObject *number = SLOT(next, Node, topological_nr);
-        long long value = number ? PyLong_AsLongLong(number) : -1;
-        if (value == -1) goto failed;
-        if (value > highest) highest = value;
         /* One tuple for all nodes of a shape, where that is in reach. */
         if (!shared && is_there(SLOT(next, Node, array_class)) && has_shape(result, SLOT(next, Node, shape)))
             shared = SLOT(next, Node, shape);
@@ -150,13 +145,12 @@ static PyObject *new_node(PyTypeObject *type, PyObject *state, PyObject *edges, 
     if (!following) goto failed;
     SLOT(node, Node, sequence_nr) = number;
     SLOT(state, ThreadState, sequence_nr) = following;
-    SLOT(node, Node, topological_nr) = PyLong_FromLongLong(highest + 1);
     SLOT(node, Node, extras) = Py_NewRef(Py_None);
     SLOT(node, Node, shape) =
         shared ? Py_NewRef(shared) : PyArray_IntTupleFromIntp(PyArray_NDIM(result), PyArray_DIMS(result));
     SLOT(node, Node, dtype) = Py_NewRef((PyObject *)PyArray_DESCR(result));
     SLOT(node, Node, array_class) = Py_NewRef((PyObject *)&PyArray_Type);
-    if (SLOT(node, Node, topological_nr) && SLOT(node, Node, shape)) return node;
+    if (SLOT(node, Node, shape)) return node;
 failed:
     Py_DECREF(node);
     return NULL;
@@ -439,7 +433,7 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
     return binary_sign(&signs[SIGN_POW], a, b);
 }
 
-static PyObject *negative(PyObject *a)
+static PyObject *minus(PyObject *a)
 {
     PyObject *result = signs[SIGN_NEG].straight ? operate(signs[SIGN_NEG].straight, &a) : NULL;
     return result ? result : PyObject_CallFunctionObjArgs(signs[SIGN_NEG].python, a, NULL);
@@ -456,7 +450,7 @@ static PyObject *item(PyObject *a, PyObject *key)
 
 static PyType_Slot sign_slots[] = {
     {Py_nb_multiply, multiply}, {Py_nb_add, add}, {Py_nb_subtract, subtract}, {Py_nb_true_divide, divide},
-    {Py_nb_power, power}, {Py_nb_negative, negative}, {Py_mp_subscript, item},
+    {Py_nb_power, power}, {Py_nb_negative, minus}, {Py_mp_subscript, item},
     {Py_tp_doc, "Python's signs between Tensors: what Tensor inherits where the compiled core is used."},
     {0, NULL},
 };

@@ -493,7 +493,13 @@ PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t
                 continue;
             }
             if (PyErr_Occurred()) goto failed;
-            if (minimum && PyLong_AsLongLong(SLOT(next, Node, topological_nr)) < minimum) continue;
+            if (minimum) {
+                PyObject *number = PyObject_GetAttrString(next, "topological_nr");
+                long long value = number ? PyLong_AsLongLong(number) : -1;
+                Py_XDECREF(number);
+                if (value == -1) goto failed;
+                if (value < minimum) continue;
+            }
             if (PyDict_SetItem(dependencies, next, core.one) || PyList_Append(seen, next)) goto failed;
         }
     }

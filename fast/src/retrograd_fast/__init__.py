@@ -8,7 +8,7 @@ import os
 from types import ModuleType
 
 #: Of the kernels' names and arguments. retrograd does not load another than the one it was written for.
-VERSION = 5
+VERSION = 6
 
 #: The kinds of processors, the best first.
 LEVELS = ("avx512", "avx2", "plain")

@@ -6,18 +6,18 @@ sequence number: a leaf's gradient is stored as soon as it is complete, and its 
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref as reference
 
 from .. import kernels
 from ..core.description import Description, NoArray
-from ..core.locks import graph_lock
+from ..core.locks import STEPS_ARE_WHOLE, graph_lock
 from ..core.meta import AutogradMeta
 from ..core.state import local, process
 from ..core.version_counter import INFERENCE, VersionCounter, inference_error, version_counter
 from ..kernels import accumulate, ndarray
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import write_back
 from ..tensor.special import boxed
 from .hooks import run_post_accumulate_grad_hooks
@@ -44,19 +44,22 @@ class AccumulateGrad(Node):
         meta: Any = variable._grad_meta_
         is_leaf = meta.__class__ is AutogradMeta and meta.requires_grad
         if grads[0] is not None and (is_leaf or _is_leaf_still(variable)):
-            with graph_lock:
-                old = meta.grad
+            is_first = False
+            if STEPS_ARE_WHOLE and meta.grad is None:  # Note [Steps under the GIL]
                 try:
-                    if old is None:
-                        like = variable._memory_
-                        meta.grad = wrap(grads[0]) if _may_keep(grads, like) else _written(grads[0], like)
+                    like = variable._memory_
+                    if _may_keep(grads, like):
+                        made = new(Tensor)  # `wrap` without the call
+                        made._numbers_ = grads[0]
+                        made._vc_ = made._grad_meta_ = made._edge_ = None
                     else:
-                        _add_in_place(old, grads[0])
-                    is_special = False
+                        made = _written(grads[0], like)
+                    meta.grad = made if meta.grad is None else meta.grad
+                    is_first = meta.grad is made
                 except NoArray:
-                    is_special = True
-                if is_special:  # (not before the error is gone, whose traceback holds the gradient)
-                    meta.grad = _special_grad(grads) if old is None else _add_special(old, boxed(grads[0]))
+                    pass
+            if not is_first:
+                _add(variable, meta, grads)
         if meta.post_accumulate_grad_hooks is not None:  # they run even if nothing was added
             run_post_accumulate_grad_hooks(variable)
         return ()
@@ -145,37 +148,40 @@ def _is_leaf_still(variable: Tensor) -> bool:
 def grad_accumulator(tensor: Tensor) -> AccumulateGrad:
     """The accumulator of a leaf that requires grad, made at its first use and shared while somebody holds it."""
     meta: Any = tensor._grad_meta_
-    reference = meta.grad_accumulator
-    if reference is not None:
-        node = reference()
+    known = meta.grad_accumulator
+    if known is not None:
+        node = known()
         if node is not None:
             return node
-    return new_accumulator(tensor, meta)
+    return new_accumulator(tensor, meta, known)
 
 
-def new_accumulator(tensor: Tensor, meta: Any) -> AccumulateGrad:
-    """The accumulator of a leaf that had none when it was looked at."""
-    with graph_lock:
-        reference = meta.grad_accumulator
-        node = None if reference is None else reference()
-        if node is None:
-            node = AccumulateGrad()
-            node.variable = tensor
-            node.next_edges = ()
-            node.sequence_nr = LAST_SEQUENCE_NR
-            node.topological_nr = 0
-            data = tensor._memory_
-            node.shape, node.array_class = data.shape, data.__class__
-            if data.__class__ is not ndarray and hasattr(data, "place"):
-                node.array_class = data.place.class_now()  # Note [Streams]
-            node.dtype = data.dtype if meta.grad_dtype == "same" else meta.grad_dtype
-            node.extras = None
-            if meta.hooks is not None:
-                node.materialize_extras().tensor_hooks.append((0, meta.hooks))
-            if process.modes:
-                tell_modes(local.state, node)
-            meta.grad_accumulator = weakref.ref(node)
-    return node
+def new_accumulator(tensor: Tensor, meta: Any, before: reference[AccumulateGrad] | None) -> AccumulateGrad:
+    """The accumulator of a leaf that had none when it was looked at: `before` is what it had then."""
+    hooks = meta.hooks
+    node = AccumulateGrad()
+    node.variable = tensor
+    node.next_edges = ()
+    node.sequence_nr = LAST_SEQUENCE_NR
+    data = tensor._memory_
+    node.shape = data.shape
+    node.array_class = array_class = data.__class__
+    if array_class is not ndarray and hasattr(data, "place"):
+        node.array_class = data.place.class_now()  # Note [Streams]
+    node.dtype = data.dtype if meta.grad_dtype == "same" else meta.grad_dtype
+    node.extras = None
+    if hooks is not None:
+        node.materialize_extras().tensor_hooks.append((0, hooks))
+    if process.modes:
+        tell_modes(local.state, node)
+    made = reference(node)
+    if STEPS_ARE_WHOLE:  # Note [Steps under the GIL]
+        meta.grad_accumulator = made if (now := meta.grad_accumulator) is before and meta.hooks is hooks else now
+    else:
+        with graph_lock:
+            if meta.grad_accumulator is before and meta.hooks is hooks:
+                meta.grad_accumulator = made
+    return node if meta.grad_accumulator is made else grad_accumulator(tensor)
 
 
 def _may_keep(grads: Sequence[Any], like: Any) -> bool:
@@ -228,6 +234,34 @@ def _add_special(old: Tensor, grad: Any) -> Tensor:
     if old._special_ is not None and grad._special_ != old._special_:
         return grad + old
     return old.add_(grad)  # type: ignore[attr-defined]
+
+
+def _add(variable: Tensor, meta: Any, grads: Sequence[Any]) -> None:
+    """Add a gradient to what there is."""
+    with graph_lock:
+        if meta.grad is None:
+            made = _first(variable, grads)
+            meta.grad = made if meta.grad is None else meta.grad  # (others may not ask for the lock)
+            if meta.grad is made:
+                return
+        old = meta.grad
+        try:
+            _add_in_place(old, grads[0])
+            is_special = False
+        except NoArray:
+            is_special = True
+        if is_special:  # (not before the error is gone, whose traceback holds the gradient)
+            meta.grad = _add_special(old, boxed(grads[0]))
+
+
+def _first(variable: Tensor, grads: Sequence[Any]) -> Tensor:
+    """What ``.grad`` becomes where there is none."""
+    try:
+        like = variable._memory_
+        return wrap(grads[0]) if _may_keep(grads, like) else _written(grads[0], like)
+    except NoArray:
+        pass
+    return _special_grad(grads)  # (not before the error is gone)
 
 
 def _add_in_place(old: Tensor, grad: Any) -> None:

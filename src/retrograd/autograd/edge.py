@@ -86,7 +86,7 @@ def leaf_edge(tensor: Tensor) -> EdgeTuple | None:
         node = reference()
         if node is not None:
             return (node, 0)
-    return (new_accumulator(tensor, meta), 0)
+    return (new_accumulator(tensor, meta, reference), 0)
 
 
 def collect_next_edges(*tensors: Tensor) -> tuple[EdgeTuple | None, ...]:

@@ -32,7 +32,8 @@ from ..core.devices import accelerators
 from ..core.late import transforms
 from ..core.quiet import is_quiet, once, quietly
 from ..core.state import ThreadState, local, process
-from ..tensor import Tensor
+from ..kernels import ndarray
+from ..tensor import Tensor, wrap
 from ..tensor.special import bare, boxed
 from .anomaly_mode import current_anomaly, explain_error
 from .basic_nodes import GraphRoot
@@ -41,12 +42,12 @@ from .edge import EdgeTuple
 from .execution_log import is_logged, log, logging_each
 from .fast_loop import run_pass_fast
 from .forward_operators import hide_levels
-from .graph_task import GraphTask
+from .graph_task import GraphTask, new_task
 from .intercept import catch_up, learn_modes
-from .node import Node, connected_by_hand, renumber
+from .node import Node, connected_by_hand, number
 from .node_call import Call, call_node, run_node
 from .ready_queue import ReadyQueue
-from .saved_variable import Freed
+from .saved_variable import freed_by
 from .validation import validate_array, validate_tensor
 from .worker_threads import MAX_DEPTH, pool
 
@@ -91,7 +92,7 @@ class Engine:
     def execute(
         self,
         roots: Sequence[EdgeTuple],
-        grads: Sequence[Tensor],
+        grads: Sequence[Any],
         keep_graph: bool,
         create_graph: bool,
         accumulate_grad: bool,
@@ -100,6 +101,7 @@ class Engine:
     ) -> list[Tensor | None]:
         """Differentiate the `roots`, whose own gradients are `grads`; give back the gradients of `wanted`.
 
+        A gradient may be a bare array if nothing intercepts operators, and it has the root's shape and dtype.
         With `accumulate_grad`, gradients end in ``.grad`` and `wanted` only restricts which. `outputs`: the tensor
         or tensors that the roots are the edges of.
         """
@@ -113,17 +115,20 @@ class Engine:
         modes, observers = state.known_modes, state.observers
         outer = state.graph_task
         depth = 0 if outer is None else outer.reentrant_depth + 1
-        freed = None if keep_graph else Freed(where.user_call(2))
         create_graph = create_graph and not state.inference  # which records nothing, and makes inference tensors
         as_tensors = create_graph or state.inference or bool(observers and _need_tensors(observers))
-        task = GraphTask(keep_graph, create_graph, depth, freed, grads)
 
         root: Any = roots[0][0]
-        try:
-            array = grads[0]._numbers_
-        except NoArray:
-            array = grads[0]._memory_
-            as_tensors = as_tensors or grads[0]._transparent_ or grads[0]._needs_tensors_  # type: ignore[attr-defined]  # batched: all nodes need Tensors
+        array: Any = grads[0]
+        given: Sequence[Any] = ()
+        if array.__class__ is not ndarray:
+            given = grads
+            try:
+                array = array._numbers_
+            except NoArray:
+                # Of a batch: all nodes need Tensors.
+                as_tensors = as_tensors or array._transparent_ or array._needs_tensors_
+                array = array._memory_
         first: Sequence[Any]
         if (
             len(roots) == 1
@@ -134,14 +139,19 @@ class Engine:
         ):
             first = (array,)  # loss.backward(): `_root` without the call
         else:
-            special: list[Any] = [g for g in grads if g._special_ is not None]
+            given = [wrap(g) if g.__class__ is ndarray else g for g in grads]
+            special: list[Any] = [g for g in given if g._special_ is not None]
             as_tensors = as_tensors or any(g._transparent_ or g._needs_tensors_ for g in special)
-            root, first = _root(roots, grads, as_tensors)
+            root, first = _root(roots, given, as_tensors)
+        freed = None if keep_graph else freed_by(where.user_call(3))
+        task = new_task(keep_graph, create_graph, depth, freed, given)
         if wanted:
             # Nodes below everything that is wanted lead to nothing that is wanted.
             if connected_by_hand:
-                renumber(root)
-            minimum = min(edge[0].topological_nr for edge in wanted)
+                number(root, anew=True)
+            minimum = 0
+            if all([edge[0].next_edges for edge in wanted]):
+                minimum = min([edge[0].topological_nr for edge in wanted])
             task.init_exec_info(task.compute_dependencies(root, minimum), wanted, accumulate_grad)
         else:
             task.compute_dependencies(root, 0)
@@ -153,7 +163,7 @@ class Engine:
             state.grad_enabled = create_graph
             state.graph_task = task
             if observers and process.dual_levels:
-                hide_levels(state, outputs, grads)
+                hide_levels(state, outputs, given)
             run: Loop = run_pass_fast
             call: Call = call_node
             if observers or accelerators or log.level:  # who watches the nodes, and threads that run them
@@ -190,8 +200,8 @@ class Engine:
         if getattr(task, "boxes", None) is not None:
             return [task.boxes.box(g) for g in captured]
         # A gradient that no node has changed is the caller's own tensor, with its history.
-        given = {id(bare(g)): g for g in grads}
-        return [None if g is None else given[id(g)] if id(g) in given else boxed(g) for g in captured]
+        own = {id(bare(g)): g for g in given}
+        return [None if g is None else own[id(g)] if id(g) in own else boxed(g) for g in captured]
 
     def run_backward(
         self,

@@ -99,74 +99,75 @@ def run_pass_fast(
 
             # ------------------------------------------------------------------- hand its gradients to the next nodes
             following = None
-            position = -1
-            for edge in edges:
-                position += 1
-                if edge is None:
-                    if exec_info is not None and not complete and outputs[position] is not None:
-                        validated(node, outputs, as_tensors)  # what is not wanted must be right all the same
-                    continue
-                successor, input_nr = edge
-                grad = outputs[position]
-                array_class = successor.array_class  # None: several inputs
-                if grad is None:
-                    pass
-                elif as_tensors:
-                    array = grad._memory_
-                    if (
-                        array.__class__ is not array_class
-                        or array.shape != successor.shape
-                        or array.dtype is not successor.dtype
-                    ):
-                        grad = validate_tensor(grad, edge, node, position)
-                    array = None
-                elif (
-                    grad.__class__ is not array_class
-                    or grad.shape != successor.shape
-                    or grad.dtype is not successor.dtype
-                ):
-                    if (
-                        not successor.takes_scalars
-                        or successor.shape != ()
-                        or _SCALARS.get(grad.__class__) is not successor.dtype
-                    ):
-                        grad = validate_array(grad, edge, node, position)
-                if successor in not_ready:
-                    buffer = not_ready[successor]
-                    if buffer.owned == 1 and array_class is not None and grad is not None:
-                        # The leaf that is used many times: InputBuffer.add without the call.
-                        ready = buffer.grads[0]
-                        try:
-                            accumulate(ready, grad, ready)
-                        except NoArray:
-                            buffer.add(0, grad, as_tensors)
-                    else:
-                        buffer.add(input_nr, grad, as_tensors)
-                    waiting = buffer.waiting - 1
-                    if waiting:
-                        buffer.waiting = waiting
+            if edges:  # else a leaf's, which hands on and has saved nothing
+                position = -1
+                for edge in edges:
+                    position += 1
+                    if edge is None:
+                        if exec_info is not None and not complete and outputs[position] is not None:
+                            validated(node, outputs, as_tensors)  # what is not wanted must be right all the same
                         continue
-                    ready = buffer.grads
-                    del not_ready[successor]
-                else:
-                    waiting = dependencies[successor]
-                    if waiting > 1:
-                        number = 1 if array_class is not None else len(successor.input_metadata)
-                        buffer = not_ready[successor] = InputBuffer(number, waiting - 1)
-                        buffer.grads[input_nr] = grad
-                        continue
-                    if array_class is not None:
-                        ready = (grad,)
+                    successor, input_nr = edge
+                    grad = outputs[position]
+                    array_class = successor.array_class  # None: several inputs
+                    if grad is None:
+                        pass
+                    elif as_tensors:
+                        array = grad._memory_
+                        if (
+                            array.__class__ is not array_class
+                            or array.shape != successor.shape
+                            or array.dtype is not successor.dtype
+                        ):
+                            grad = validate_tensor(grad, edge, node, position)
+                        array = None
+                    elif (
+                        grad.__class__ is not array_class
+                        or grad.shape != successor.shape
+                        or grad.dtype is not successor.dtype
+                    ):
+                        if (
+                            not successor.takes_scalars
+                            or successor.shape != ()
+                            or _SCALARS.get(grad.__class__) is not successor.dtype
+                        ):
+                            grad = validate_array(grad, edge, node, position)
+                    if successor in not_ready:
+                        buffer = not_ready[successor]
+                        if buffer.owned == 1 and array_class is not None and grad is not None:
+                            # The leaf that is used many times: InputBuffer.add without the call.
+                            ready = buffer.grads[0]
+                            try:
+                                accumulate(ready, grad, ready)
+                            except NoArray:
+                                buffer.add(0, grad, as_tensors)
+                        else:
+                            buffer.add(input_nr, grad, as_tensors)
+                        waiting = buffer.waiting - 1
+                        if waiting:
+                            buffer.waiting = waiting
+                            continue
+                        ready = buffer.grads
+                        del not_ready[successor]
                     else:
-                        ready = [None] * len(successor.input_metadata)
-                        ready[input_nr] = grad
-                if following is None:
-                    following, following_grads = successor, ready
-                else:
-                    arrival += 1
-                    heappush(heap, (-successor.sequence_nr, arrival, successor, ready))
-            if whole and not keep_graph:  # not before all has passed validation
-                node.release_variables(freed)
+                        waiting = dependencies[successor]
+                        if waiting > 1:
+                            number = 1 if array_class is not None else len(successor.input_metadata)
+                            buffer = not_ready[successor] = InputBuffer(number, waiting - 1)
+                            buffer.grads[input_nr] = grad
+                            continue
+                        if array_class is not None:
+                            ready = (grad,)
+                        else:
+                            ready = [None] * len(successor.input_metadata)
+                            ready[input_nr] = grad
+                    if following is None:
+                        following, following_grads = successor, ready
+                    else:
+                        arrival += 1
+                        heappush(heap, (-successor.sequence_nr, arrival, successor, ready))
+                if whole and not keep_graph:  # not before all has passed validation
+                    node.release_variables(freed)
 
             # -------------------------------------------------------------------------------------- choose the next one
             # Nothing of this round may keep a gradient alive: AccumulateGrad keeps what nobody else holds.

@@ -137,8 +137,7 @@ def _make_node(
     wants = [isinstance(leaf, Tensor) and leaf.requires_grad for leaf in leaves]
     ctx.needs_input_grad = tuple(put_together(structures, wants, any))
     if state.grad_enabled is not False and any(wants):  # torch records these in inference mode too
-        edges = ctx.next_edges = tuple([gradient_edge(tensor) for tensor in tensors])
-        ctx.topological_nr = 1 + max([edge[0].topological_nr for edge in edges if edge is not None])
+        ctx.next_edges = tuple([gradient_edge(tensor) for tensor in tensors])
     return ctx, tensors
 
 

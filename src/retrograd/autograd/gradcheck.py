@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtypes import float64
+from ..core.late import extension
 from ..core.late import operators as ops
 from ..tensor import Tensor, wrap
 from .gradcheck_jacobians import (
@@ -45,7 +47,6 @@ from .gradcheck_properties import (
     check_undefined_forward,
     check_zero_gradient,
     differentiable,
-    random_seed,
     shown,
 )
 from .run_backward import grad
@@ -346,7 +347,8 @@ class _Fast:
         self.check = check
         self.outputs = outputs
         self.which = which
-        rng = np.random.default_rng(random_seed())
+        # Not the user's: a function that draws from that one would draw something else from here on.
+        rng = extension("random_factories").Generator()
         self.u = [{d: _unit(rng, x.numel()) for d in directions(x)} for x in check.tensors]
         self.v = [_unit(rng, outputs[number].numel()) for number in which]
         numerical = Numerical(check.func, check.inputs, which, check.eps)
@@ -433,11 +435,11 @@ class _Fast:
         return text
 
 
-def _unit(rng: np.random.Generator, size: int) -> np.ndarray:
+def _unit(rng: Any, size: int) -> np.ndarray:
     """A random vector of length one, all of it positive; what is one number is not multiplied by anything."""
     if size <= 1:
         return np.ones(size)
-    drawn = rng.random(size)
+    drawn = ops.rand(size, dtype=float64, generator=rng)._numbers_
     return drawn / np.sqrt(np.sum(drawn * drawn))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.state import local
 from ..core.where import Location
+from .accumulate_grad import AccumulateGrad
 from .boxes import Boxes
 from .input_buffer import InputBuffer
 
@@ -49,8 +50,25 @@ _NEEDED.needed = True
 
 
 class GraphTask:
-    """The state of one backward pass."""
+    """The state of one backward pass; `new_task` makes it."""
 
+    keep_graph: bool
+    #: Record the backward pass itself.
+    create_graph: bool
+    #: How many backward passes of this thread are waiting for this one.
+    reentrant_depth: int
+    #: Put into the slots of nodes whose saved tensors this run releases.
+    freed: Freed | None
+    #: The gradients of the roots, as the caller has them.
+    given: Sequence[Tensor]
+    id: int
+    dependencies: dict[Node, int]
+    not_ready: dict[Node, InputBuffer]
+    exec_info: dict[Node, ExecInfo] | None
+    captured: list[Any] | None
+    #: Of a selective run: does every edge lead to something that is wanted?
+    complete: bool
+    final_callbacks: list[Callable[[], None]] | None
     #: The node that the run starts from; set when its dependencies are counted.
     root: Node
     #: What hooks on several tensors have seen of this run, see graph.py; not there until one asks.
@@ -80,31 +98,6 @@ class GraphTask:
         "warn_on_stream_mismatch",
     )
 
-    def __init__(
-        self,
-        keep_graph: bool,
-        create_graph: bool,
-        reentrant_depth: int,
-        freed: Freed | None,
-        given: Sequence[Tensor] = (),
-    ) -> None:
-        self.keep_graph: bool = keep_graph
-        #: Record the backward pass itself.
-        self.create_graph: bool = create_graph
-        #: How many backward passes of this thread are waiting for this one.
-        self.reentrant_depth: int = reentrant_depth
-        #: Put into the slots of nodes whose saved tensors this run releases.
-        self.freed: Freed | None = freed
-        #: The gradients of the roots, as the caller has them.
-        self.given: Sequence[Tensor] = given
-        self.id: int = next(_ids)
-        self.dependencies: dict[Node, int] = {}
-        self.not_ready: dict[Node, InputBuffer] = {}
-        self.exec_info: dict[Node, ExecInfo] | None = None
-        self.captured: list[Any] | None = None
-        #: Of a selective run: does every edge lead to something that is wanted?
-        self.complete: bool = False
-        self.final_callbacks: list[Callable[[], None]] | None = None
 
     @property
     def graph_roots(self) -> list[Node]:
@@ -199,7 +192,7 @@ class GraphTask:
         sinks = False
         for node in seen:  # grows while it is walked
             edges = node.next_edges
-            if not edges and node.is_sink:
+            if not edges and node.__class__ is not AccumulateGrad and node.is_sink:
                 sinks = True
             for edge in edges:
                 if edge is None:
@@ -239,23 +232,43 @@ class GraphTask:
         # The root is looked up whatever lies behind it: ``grad(y, x, allow_unused=True)`` of an `x` that is not there.
         exec_info.setdefault(nodes[0], ExecInfo())
         # Most often all leaves are wanted, and every path ends in one.
-        if not any([node.topological_nr for node, _ in wanted]) and all(
+        if not any([node.next_edges for node, _ in wanted]) and all(
             [node in exec_info for node in nodes if not node.next_edges]
         ):
             self.complete = True
             exec_info.update(dict.fromkeys([node for node in nodes if node.next_edges], _NEEDED))
             return
-        # A node's topological number is above that of all it leads to: in rising order, successors come first.
-        for node in sorted(nodes, key=_topological_nr):
+        # From what is wanted up, over the edges that lead there.
+        leading_to: dict[Node, list[Node]] = {}
+        for node in nodes:
             for edge in node.next_edges:
                 if edge is not None:
-                    successor = exec_info.get(edge[0])
-                    if successor is not None and (successor.needed or successor.captures is not None):
-                        info = exec_info.get(node)
-                        if info is None:
-                            info = exec_info[node] = ExecInfo()
-                        info.needed = True
-                        break
+                    leading_to.setdefault(edge[0], []).append(node)
+        marked = list(dict.fromkeys([node for node, _ in wanted]))
+        for successor in marked:  # grows while it is walked
+            for node in leading_to.pop(successor, ()):
+                info = exec_info.get(node)
+                if info is None:
+                    info = exec_info[node] = ExecInfo()
+                info.needed = True
+                marked.append(node)
+
+
+def new_task(
+    keep_graph: bool, create_graph: bool, reentrant_depth: int, freed: Freed | None, given: Sequence[Tensor] = ()
+) -> GraphTask:
+    """The task of a pass that is about to begin (by a function, which takes half the time of a constructor)."""
+    task = GraphTask()
+    task.keep_graph, task.create_graph = keep_graph, create_graph
+    task.reentrant_depth = reentrant_depth
+    task.freed = freed
+    task.given = given
+    task.id = next(_ids)
+    task.dependencies = {}
+    task.not_ready = {}
+    task.exec_info = task.captured = task.final_callbacks = None
+    task.complete = False
+    return task
 
 
 class GraphTaskGuard:
@@ -302,7 +315,3 @@ def add_node_to_current_graph_task_exec_info(node: Node) -> None:
     if exec_info is None:
         raise RuntimeError("add_node_to_current_graph_task_exec_info(): no pass is running that leaves nodes out")
     exec_info.setdefault(node, ExecInfo()).needed = True
-
-
-def _topological_nr(node: Node) -> int:
-    return node.topological_nr

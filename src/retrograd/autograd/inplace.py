@@ -7,13 +7,14 @@ changed nothing: every check is in the first step.  Note [Views and in-place] (v
 
 from __future__ import annotations
 
+import warnings
 from operator import getitem
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from .. import kernels
 from ..core.version_counter import INFERENCE, inference_error, new_version_counter, version_counter
-from ..core.where import between, is_user_code, theirs
+from ..core.where import between, is_user_code, theirs, users_level
 from ..kernels import ndarray
 from ..tensor import Tensor
 from ..tensor.lazy_conjugation import relative_bits, write_back
@@ -29,17 +30,24 @@ if TYPE_CHECKING:
     from .node import Node
 
 
-def begin_inplace(state: ThreadState, tensor: Tensor, record: bool, may_overlap: bool = False) -> None:
+def begin_inplace(
+    state: ThreadState, tensor: Tensor, record: bool, may_overlap: bool | str = False, part: Any = None
+) -> None:
     """May `tensor` be written to? `record`: the operation will become part of its history.
 
-    `may_overlap`: the operator allows that several elements lie in one place, as those of an expanded tensor do.
+    `may_overlap`: the operator allows that several elements lie in one place, as those of an expanded tensor do; with a
+    warning, if it is the operator's name. `part`: the elements that are written to, if it is not all.
     """
     if tensor._vc_ is INFERENCE and not state.inference:
         raise inference_error()
     if record and (tensor._grad_meta_ is not None or tensor._edge_ is None):
         check_record(tensor)
-    if 0 in tensor._memory_.strides and (not may_overlap or tensor.is_conj() or tensor.is_neg()):
-        check_no_internal_overlap(tensor._memory_)
+    if 0 in tensor._memory_.strides:
+        written = tensor._memory_ if part is None else part
+        if not may_overlap or tensor.is_conj() or tensor.is_neg():
+            check_no_internal_overlap(written)
+        elif may_overlap is not True and has_internal_overlap(written):
+            warn_of_overlap(may_overlap)
     if state.mutation_guard is not None:
         state.mutation_guard.before_write(tensor)
 
@@ -69,9 +77,24 @@ _INSTEAD = (
 )
 
 
+def has_internal_overlap(data: Any) -> bool:
+    """Do several elements lie in one place? (As torch, this looks at expanded dimensions only.)"""
+    return data.size > 0 and any(step == 0 and n > 1 for step, n in zip(data.strides, data.shape))
+
+
+def warn_of_overlap(name: str) -> None:
+    """The operator `name` writes to a tensor of which several elements lie in one place."""
+    warnings.warn(
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation: "
+        "several of its elements are one number in memory.",
+        UserWarning,
+        stacklevel=users_level(),
+    )
+
+
 def check_no_internal_overlap(data: Any) -> None:
-    """Do all elements lie in places of their own? (As torch, this looks at expanded dimensions only.)"""
-    if data.size and any(step == 0 and n > 1 for step, n in zip(data.strides, data.shape)):
+    """Refuse a tensor of which several elements lie in one place."""
+    if has_internal_overlap(data):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

@@ -47,14 +47,14 @@ class Node:
     """
 
     __slots__ = (
-        "__weakref__", "array_class", "dtype", "extras", "next_edges", "sequence_nr", "shape", "topological_nr",
+        "__weakref__", "_topological_nr", "array_class", "dtype", "extras", "next_edges", "sequence_nr", "shape",
     )  # fmt: skip
 
     next_edges: tuple[EdgeTuple | None, ...]
     #: Nodes made later by a thread have higher numbers; the engine runs them first.
     sequence_nr: int
-    #: Higher than that of every node that can be reached from here.
-    topological_nr: int
+    #: See `topological_nr`; not there until somebody asks.
+    _topological_nr: int
     #: What the incoming gradient must look like: that of the one output of the forward operation
     #: (array_class is None if there are several: see `MultiOutputNode`).
     shape: tuple[int, ...] | None
@@ -132,6 +132,16 @@ class Node:
     #: As torch has it: a node is part of a graph because something requires grad.
     requires_grad = True
 
+    @property
+    def topological_nr(self) -> int:
+        """Higher than that of every node that can be reached from here; 0 if it leads nowhere.
+
+        Counted when it is first asked for: few passes do, and every operator would pay for it.
+        """
+        if not hasattr(self, "_topological_nr"):
+            number(self)
+        return self._topological_nr
+
     def _sequence_nr(self) -> int:
         return self.sequence_nr
 
@@ -186,10 +196,10 @@ class Node:
         """Have a number above that of the node at `edge`.
 
         What leads to this node may then have too low a number: who relies on the numbers of a graph that was changed
-        calls `renumber` first.
+        has them counted anew (`number`).
         """
-        if self.topological_nr <= edge[0].topological_nr:
-            self.topological_nr = edge[0].topological_nr + 1
+        if hasattr(self, "_topological_nr") and self._topological_nr <= edge[0].topological_nr:
+            self._topological_nr = edge[0].topological_nr + 1
             connected_by_hand.append(True)
 
     def add_input_metadata(self, tensor: Tensor) -> int:
@@ -284,23 +294,20 @@ class TensorNode(MultiOutputNode):
 connected_by_hand: list[bool] = []
 
 
-def renumber(root: Node) -> None:
-    """Give every node below `root` a number above those of all that it leads to."""
-    stack: list[tuple[Node, bool]] = [(root, False)]
+def number(root: Node, anew: bool = False) -> None:
+    """Give every node below `root` that has none (`anew`: every one) a number above those of all that it leads to."""
+    stack = [root]
     done: set[Node] = set()
     while stack:
-        node, successors_are_done = stack.pop()
-        if node in done:
-            continue
+        node = stack[-1]
         below = [edge[0] for edge in node.next_edges if edge is not None]
-        if successors_are_done:
-            done.add(node)
-            lowest = max([successor.topological_nr for successor in below], default=-1) + 1
-            if node.topological_nr < lowest:
-                node.topological_nr = lowest
-        else:
-            stack.append((node, True))
-            stack += [(successor, False) for successor in below if successor not in done]
+        waiting = [one for one in below if one not in done and (anew or not hasattr(one, "_topological_nr"))]
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        done.add(node)
+        node._topological_nr = 1 + max([one._topological_nr for one in below], default=0) if node.next_edges else 0
 
 
 def name_of(node: Node) -> str:
@@ -322,11 +329,6 @@ def init_node(node: Node, next_edges: tuple[EdgeTuple | None, ...]) -> None:
     node.next_edges = next_edges
     node.sequence_nr = state.sequence_nr
     state.sequence_nr += 1
-    topological_nr = 0
-    for edge in next_edges:
-        if edge is not None and edge[0].topological_nr > topological_nr:
-            topological_nr = edge[0].topological_nr
-    node.topological_nr = topological_nr + 1
     node.extras = None
     if process.modes:
         tell_modes(state, node)

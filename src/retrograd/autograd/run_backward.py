@@ -14,7 +14,7 @@ from ..core.description import NoArray
 from ..core.late import operators as ops
 from ..core.late import transforms
 from ..core.state import local
-from ..kernels import one_like, ones, zeros_like
+from ..kernels import ndarray, one_like, ones, zeros_like
 from ..tensor import Tensor, autograd_attributes, wrap
 from ..tensor.special import bare
 from . import engine as engine_module
@@ -65,8 +65,20 @@ def backward(
         )
     if inputs is None and isinstance(tensors, Tensor) and (grad_tensors is None or isinstance(grad_tensors, Tensor)):
         # loss.backward()
-        root = _root_edge(tensors, 0)
-        engine.execute((root,), (make_grad(tensors, grad_tensors, 0),), keep_graph, create_graph, True, (), tensors)
+        root = tensors._edge_ or _root_edge(tensors, 0)
+        first: Any = None
+        if tensors.__class__ is Tensor:  # `make_grad` without its calls, and the Tensor around a 1
+            array = tensors._numbers_
+            if grad_tensors is None:
+                if array.__class__ is ndarray and not array.shape and array.dtype.kind == "f":
+                    first = one_like(array) if local.state.interceptor is None else None
+            elif grad_tensors.__class__ is Tensor:
+                given = grad_tensors._numbers_
+                if given.shape == array.shape and given.dtype is array.dtype:
+                    first = grad_tensors
+        if first is None:
+            first = make_grad(tensors, grad_tensors, 0)
+        engine.execute((root,), (first,), keep_graph, create_graph, True, (), tensors)
         return
     outputs = _outputs(tensors)
     wanted: list[EdgeTuple] = []

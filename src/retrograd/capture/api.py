@@ -6,6 +6,7 @@ import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -42,6 +43,8 @@ class Entry:
         self.recording: Recording = recording
         self.backend: str = backend
         self.confirmed: bool = False
+        #: Weakly, the arrays of the gradients that the last run has made anew, by their position.
+        self._given: dict[int, Any] = {}
         self._expected: list[tuple[Any, Any, bool]] = [
             (tensor, array, tensor.requires_grad)
             for tensor, array in recording.recorder.swapped.values()
@@ -65,7 +68,6 @@ class Entry:
         recording = self.recording
         program = recording.program
         self.memory: Memory = Memory(program)
-        self._given: dict[int, tuple[Any, int]] = {}
         self.inputs: list[np.ndarray] = [self.memory.view(value) for value in recording.arguments]
         written = {v.storage.number for call in program.calls for v in call.writes}
         self.written: list[int] = [
@@ -73,12 +75,12 @@ class Entry:
         ]
         self.c_code: Any
         writer, self.c_code = write(program, self.memory, self.backend)
-        self.run: Callable[[], None] = self.memory.around(writer.finish(self._bind))
+        self.run: Callable[[], None] = self.memory.around(writer.finish(self._bind, self._release))
         self._saved: list[np.ndarray] = self._to_save()
         self._moving: list[Any] = moving_parts(program)
         self._kept: list[tuple[Any, np.ndarray]] = []
         for effect in recording.grads:
-            if effect.value is not None:
+            if effect.value is not None and effect.value.storage.number not in program.fresh:
                 self._kept.append((effect, self.memory.view(effect.value)))
         self._baseline: list[int] | None = None
         self._last: list[Any] = []
@@ -108,6 +110,14 @@ class Entry:
             meta.grad = None
         elif meta.grad is None or meta.grad._memory_ is not array:
             meta.grad = wrap(array)
+
+    def _release(self) -> None:
+        """Let go of the gradients of the last run that this one makes anew, as zero_grad() does."""
+        for position, given in self._given.items():
+            meta = self.recording.grads[position].tensor._grad_meta_
+            if meta.grad is not None and meta.grad._memory_ is given():
+                meta.grad = None
+        self._given.clear()
 
     # ------------------------------------------------------------------------------------------------------- guards
 
@@ -160,11 +170,15 @@ class Entry:
             counter = owner._vc_ or version_counter(owner)
             counter.version += more
         self._set_grads(tensors)
-        return tree_unflatten([self._leaf(one, tensors) for one in recording.leaves], recording.structure)
+        leaves = [self._leaf(one, tensors) for one in recording.leaves]
+        for number in recording.program.fresh:
+            self.memory.own.pop(number, None)
+        return tree_unflatten(leaves, recording.structure)
 
     def _set_grads(self, tensors: list[Any]) -> None:
         last = []
-        for effect in self.recording.grads:
+        fresh = self.recording.program.fresh
+        for position, effect in enumerate(self.recording.grads):
             owner = effect.tensor if effect.argument is None else tensors[effect.argument]
             if effect.value is None:
                 owner._grad_meta_.grad = None
@@ -177,7 +191,10 @@ class Entry:
                 grad._vc_ = VersionCounter()
                 grad._vc_.version = effect.version
             owner._grad_meta_.grad = grad
-            last.append((owner, grad))
+            if effect.value.storage.number not in fresh:
+                last.append((owner, grad))
+            elif effect.argument is None:
+                self._given[position] = ref(array)
         if self._kept:
             self._last = last
             del owner, array, grad
@@ -190,7 +207,7 @@ class Entry:
         for owner, grad in self._last:
             held = count(grad) - (owner._grad_meta_.grad is grad)
             found += [held, count(grad._memory_)]
-        for number in self.recording.program.kept:
+        for number in self.recording.program.kept - self.recording.program.fresh:
             found.append(count(self.memory.own[number]))
         return found
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .c_functions import IN_C, TEXT
 from .fusion import COMPARE, INFIX, LIBM, TYPES, Unit, made_by, reduction, row_length
 from .memory import Memory
 from .program import Program
@@ -47,6 +48,7 @@ static T sum_T(const T *a, long n)
 HEADER += _PAIRWISE.replace("sum_T", "sum_f").replace("T", "float") + _PAIRWISE.replace("sum_T", "sum_d").replace(
     "T", "double"
 )
+HEADER += TEXT
 
 
 class CWriter:
@@ -270,6 +272,8 @@ def expression(call: Call, operands: list[str], char: str) -> str:
         return f"{operands[0]} ? {operands[1]} : {operands[2]}"
     if len(operands) == 1 and len(call.args) == 2:  # the same array twice is read once
         operands = operands * 2
+    if function in IN_C:
+        return IN_C[function].format(x=operands[0], y=operands[-1])
     if function in INFIX:
         return f"{operands[0]} {INFIX[function]} {operands[1]}"
     if function in COMPARE:

@@ -27,7 +27,6 @@ def ended(result: Tensor) -> None:
     """Give a result such a history."""
     node: Any = CapturedBackward()
     node.next_edges = ()
-    node.topological_nr = 0
     state = local.state
     node.sequence_nr = state.sequence_nr
     state.sequence_nr += 1

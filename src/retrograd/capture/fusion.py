@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .c_functions import IN_C
 from .values import Call, Value
 
 TYPES = {"f": "float", "d": "double", "?": "unsigned char", "l": "long", "q": "long long", "i": "int"}
@@ -89,7 +90,7 @@ def _ufunc_why_not(call: Call, out: Value) -> str | None:
         return None if kinds == {"?"} and out.dtype.char == "?" else "logic of numbers"
     if kinds | {out.dtype.char} not in ({"f"}, {"d"}):
         return "arithmetic of several dtypes or of integers"
-    if function in INFIX or function in (
+    if function in INFIX or (function in IN_C and out.dtype.char == "f") or function in (
         np.negative, np.square, np.sqrt, np.absolute, np.maximum, np.minimum, np.reciprocal, np.positive, np.conjugate,
         np.sign,
     ):  # fmt: skip

@@ -100,7 +100,7 @@ class Instance:
         for value in recording.grad_outputs:
             self.memory._allocate(value)
         writer, self.c_code = write(program, self.memory, backend)
-        self.start: Any = writer.finish(None)  # type: ignore[arg-type]
+        self.start: Any = writer.finish(None, None)  # type: ignore[arg-type]
         self.go_on: Any = self.memory.around(_go_on)
         self.places: list[np.ndarray] = [self.memory.view(value) for value in recording.arguments]
         self.grad_places: list[np.ndarray] = [self.memory.view(value) for value in recording.grad_outputs]

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..kernels import compiled
+from ..kernels import blocks, compiled
+from ..kernels.special import ERF_SMALL
+from . import c_functions
 from .arrays import RecordedArray
 from .errors import CaptureError
 from .recording import Recorder
@@ -21,6 +23,11 @@ from .values import Call, Value
 
 #: Families whose kernels are seen through.
 _SEEN_THROUGH = {"activation", "arithmetic", "powers", "trigonometry", "comparison", "pointwise", "number_parts"}
+
+
+#: Kernels of them that have a polynomial of their own for float32, and else load SciPy's functions.
+_BY_ERF = {kernels.gelu, kernels.gelu_backward}
+_BITS = {1: np.uint8, 4: np.uint32, 8: np.uint64}
 
 
 def _array(x: Any) -> Any:
@@ -326,6 +333,35 @@ def _accumulate(recorder: Recorder, a: Any, b: Any, out: Any = None) -> Any:
     return recorder.pointwise(np.add, (a, b), out)
 
 
+def _in_c(kernel: Any, function: Any) -> Callable[..., Any]:
+    """A kernel of large float32 arrays of one shape, as a loop in C."""
+
+    def lowered(recorder: Recorder, *args: Any, approximate: str = "none", out: Any = None) -> Any:
+        if args[-1].__class__ is str:
+            *args, approximate = args  # type: ignore[assignment]
+        if not recorder.native or compiled.is_used() or out is not None or approximate != "none":
+            return NotImplemented
+        arrays = [_array(x) for x in args]
+        if not blocks.are_large(tuple(arrays)) or any(a.dtype.char != "f" for a in arrays):
+            return NotImplemented
+        reads = tuple([recorder.known(x) for x in args])
+        result = kernel(*arrays)
+        value = recorder.made(result)
+        recorder.let_die(value.storage, reads)
+        name = f"kernels.{kernel.__name__}"
+        recorder.calls.append(Call("ufunc", name, function, reads, {}, recorder.here(), reads, (value,)))
+        return recorder.box(result, value)
+
+    return lowered
+
+
+def _attention_backward(recorder: Recorder, *args: Any) -> Any:
+    if len(args) != 8:
+        return NotImplemented
+    # without what devices' kernels compute it from, so that it need not be kept
+    return recorder.call(kernels.attention_backward, args[:7], {}, name="kernels.attention_backward")
+
+
 #: What a kernel is in terms of NumPy's calls: ``lowered(recorder, *args)``, or NotImplemented for other arguments.
 LOWERED: dict[Any, Callable[..., Any]] = {
     kernels.mul: _binary(np.multiply),
@@ -367,6 +403,9 @@ LOWERED: dict[Any, Callable[..., Any]] = {
     kernels.zero: _zero,
     kernels.copy: _copy,
     kernels.accumulate: _accumulate,
+    kernels.attention_backward: _attention_backward,
+    kernels.gelu: _in_c(kernels.gelu, c_functions.gelu),
+    kernels.gelu_backward: _in_c(kernels.gelu_backward, c_functions.gelu_backward),
 }
 
 
@@ -375,6 +414,9 @@ def seen_through(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs:
     if (getattr(kernel, "__module__", None) or "").rpartition(".")[2] not in _SEEN_THROUGH:
         return NotImplemented
     arrays = [x for x in args if x.__class__ is RecordedArray]
+    if kernel in _BY_ERF and arrays and arrays[0].dtype.char == "f" and arrays[0].size > ERF_SMALL:
+        if "tanh" not in [x for x in (*args, *kwargs.values()) if x.__class__ is str]:
+            return NotImplemented
     if (
         not arrays
         or any(x.array.dtype.char not in "fd" for x in arrays)
@@ -401,7 +443,7 @@ def seen_through(recorder: Recorder, kernel: Any, args: tuple[Any, ...], kwargs:
         found = result.array
         if (
             found.dtype == expected.dtype and found.shape == expected.shape and found.strides == expected.strides
-            and found.tobytes() == expected.tobytes()
+            and np.array_equal(found.view(_BITS[found.itemsize]), expected.view(_BITS[found.itemsize]))
             and all(call.kind in ("ufunc", "reduce", "copy") or call.name == "np.where" for call in made)
             # Two masked copies on NumPy, where the kernel of many elements has a quicker way.
             and (recorder.native or found.size <= compiled.LARGE or not any(call.name == "np.where" for call in made))

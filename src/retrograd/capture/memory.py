@@ -27,7 +27,7 @@ class Memory:
         self._by_value: dict[int, tuple[Value, np.ndarray]] = {}
         for value in program.arguments:
             self._allocate(value)
-        for number in program.kept:
+        for number in program.kept - program.fresh:
             storage = program.storages[number]
             self.own[number] = np.zeros(storage.size, np.uint8)
 
@@ -65,6 +65,8 @@ class Memory:
         if known is not None:
             return known[1]
         number = value.storage.number
+        if number in self.program.fresh:
+            return value.within(self.own[number]) if number in self.own else None
         offset = self.program.plan.offsets.get(number)
         if offset is not None:
             key = "arena", offset + value.offset, value.shape, value.strides, value.dtype

@@ -72,7 +72,7 @@ class MovingAttributes:
 
 def moving_parts(program: Program) -> list[Any]:
     """What a program moves before a call that refuses some values, or goes another way for them."""
-    last = max([i for i, call in enumerate(program.calls) if call.looks or call.kind == "check"], default=-1)
+    last = program.last_look
     return parts_of(program.calls[:last]) if last > 0 else []
 
 

@@ -28,6 +28,7 @@ def write_native(program: Program, memory: Memory, remarks: bool = False) -> tup
     writer.in_c = {v.storage.number for u in units if u.kind != "python" for call in u.calls for v in touched(call)}
     todo = 0
     while todo < len(units):
+        writer.release(todo)
         end = todo
         while end < len(units) and units[end].kind != "python":
             end += 1

@@ -432,6 +432,10 @@ def without_collections() -> Iterator[None]:
     try:
         yield
     finally:
+        if not gc.get_freeze_count():
+            # What is there now is old at once: to look through it as if it were garbage would take a whole step.
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()
 
 

@@ -33,6 +33,7 @@ class Writer:
             "laid_out": _laid_out,
             "address": address,
             "room": _room,
+            "own": memory.own,
         }
         self.lines: list[str] = []
         self._values: dict[Any, str] = {}
@@ -45,6 +46,11 @@ class Writer:
         self.pointers: dict[int | None, int] | None = None
         self.in_c: set[int] = set()
         self._elsewhere: set[int] = program.borrowed | program.loose
+        self._fresh_from: int | None = None
+        if program.fresh:
+            last = program.last_look
+            look = None if last < 0 else program.calls[last]
+            self._fresh_from = 1 + next((i for i, unit in enumerate(program.units) if look in unit.calls), -1)
 
     # -------------------------------------------------------------------------------------------------------- names
 
@@ -99,6 +105,8 @@ class Writer:
             self._borrowed[storage.number] = name, None
             self._parts[storage.number] = [name]
             self.lines.append(f"{name} = room({storage.size})")
+            if storage.number in self.program.fresh:
+                self.lines.append(f"own[{storage.number}] = {name}")
             self._tell_c(storage.number, name)
 
     def let_go(self, unit: int) -> None:
@@ -106,6 +114,11 @@ class Writer:
         names = [name for number in self.program.last_uses.get(unit, ()) for name in self._parts.get(number, ())]
         if names:
             self.lines.append(f"del {', '.join(names)}")
+
+    def release(self, position: int) -> None:
+        """Before the unit from which on no value is refused: let go of the gradients of the last run."""
+        if self._fresh_from == position:
+            self.lines.append("release()")
 
     def function(self, call: Call) -> str:
         return self.thing(call.function, call.name.replace("np.", "").replace(".", "_"))
@@ -153,7 +166,7 @@ class Writer:
             place = f"@{self.program.plan.offsets[storage.number] + result.offset}"
         elif storage.number in self.program.borrowed:
             place = "as it comes"
-        elif storage.number in self.program.loose:
+        elif storage.number in self.program.loose and storage.number not in self.program.fresh:
             place = "while needed"
         elif storage.number in self.program.plan.registers:
             place = "register"
@@ -253,9 +266,9 @@ class Writer:
     def text(self) -> str:
         return "def replay():\n" + "".join([f"    {line}\n" for line in [*self.lines, "return"]])
 
-    def finish(self, bind: Callable[..., Any]) -> Callable[[], None]:
+    def finish(self, bind: Callable[..., Any], release: Callable[[], None]) -> Callable[[], None]:
         """The function."""
-        self.names["bind"] = bind
+        self.names["bind"], self.names["release"] = bind, release
         names = dict(self.names)
         exec(compile(self.text(), "<captured program>", "exec"), names)
         return names["replay"]
@@ -327,6 +340,7 @@ def write_plain(program: Program, memory: Memory, remarks: bool = False) -> Writ
     steps: list[tuple[Any, tuple[Any, ...]]] = []
     first = 0
     for position, unit in enumerate(program.units):
+        writer.release(position)
         found = [] if remarks else writer.steps(unit.calls[0])
         if found:
             steps += found

@@ -7,11 +7,12 @@ memory of the others is laid out by planning.py.
 from __future__ import annotations
 
 import linecache
-from typing import Any
 
 from .fusion import Unit, units
+from .ordering import ordered
 from .planning import Plan, plan, touched
 from .recording import Recorder
+from .reuse import forwarded, in_place
 from .runtime import runtime
 from .values import Call, Storage, Value
 
@@ -51,6 +52,8 @@ class Program:
         self.native: bool = native
         #: Storages of "new" memory that outlive a replay as the memory of a gradient.
         self.kept: set[int] = set()
+        #: The large ones of them, which are made anew by each replay.
+        self.fresh: set[int] = set()
         self.units: list[Unit] = []
         #: Large results of kernels that are used where the kernel has put them.
         self.borrowed: set[int] = set()
@@ -67,11 +70,16 @@ class Program:
             if storage.kind in ("new", "argument") and storage.number not in self.constants:
                 storage.held = None
 
+    @property
+    def last_look(self) -> int:
+        """The position of the last call that may refuse a value, or go another way for it; -1 if there is none."""
+        return max([i for i, call in enumerate(self.calls) if call.looks or call.kind == "check"], default=-1)
+
     def lay_out(self) -> None:
         """Plan the memory."""
         left = [*self.escaping, *self.grads]
-        self.calls = _forwarded(self.calls, left)
-        _in_place(self.calls, left)
+        self.calls = ordered(forwarded(self.calls, left), _LOOSE, {value.storage.number for value in left})
+        in_place(self.calls, left, _LARGE)
         self.kept = {value.storage.number for value in self.grads if value.storage.kind == "new"} - self.constants
         for call in self.calls:
             if call.kind == "python":
@@ -84,7 +92,8 @@ class Program:
         self.plan = plan(self.units, self.storages, self.constants, elsewhere, self.escaping)
         shared = runtime() if self.makes_much else None
         if shared is not None and shared.has_memory:
-            self.loose = self.plan.larger_than(_LOOSE) - {v.storage.number for v in self.escaping}
+            self.fresh = {number for number in self.kept if self.storages[number].size > _LOOSE}
+            self.loose = self.plan.larger_than(_LOOSE) - {v.storage.number for v in self.escaping} | self.fresh
             self.plan = plan(self.units, self.storages, self.constants, elsewhere | self.loose, self.escaping)
         self.last_uses: dict[int, list[int]] = {}
         if not self.borrowed and not self.loose:
@@ -126,93 +135,6 @@ def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
     return kept[::-1]
 
 
-def _forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
-    """Without copies of what nobody else reads any more: the copy is then the original."""
-    if not any(call.kind == "copy" and _is_whole(call.reads[0], call.writes[0]) for call in calls):
-        return calls
-    everyone: dict[int, list[Value]] = {}
-    last: dict[int, int] = {}
-    first_write: dict[int, int] = {}
-    for position, call in enumerate(calls):
-        for value in (*touched(call), *_in_tree(call.args), *_in_tree(call.kwargs)):
-            everyone.setdefault(value.storage.number, []).append(value)
-            last[value.storage.number] = position
-        for made in (*call.results, *call.writes):
-            if made is not None:
-                first_write.setdefault(made.storage.number, position)
-    leaving = {value.storage.number for value in left}
-    for value in left:
-        everyone.setdefault(value.storage.number, []).append(value)
-    kept: list[Call] = []
-    for position, call in enumerate(calls):
-        if call.kind == "copy":
-            source, target = call.reads[0], call.writes[0]
-            a, b = source.storage.number, target.storage.number
-            if (
-                a != b and _is_whole(source, target) and last[a] == position and first_write[b] == position
-                and a not in leaving and first_write.get(a, position) < position
-            ):  # fmt: skip
-                for value in everyone[b]:
-                    value.move(source.storage)
-                everyone[a] += everyone.pop(b)
-                last[a] = last[b]
-                if b in leaving:
-                    leaving.add(a)
-                continue
-        kept.append(call)
-    return kept
-
-
-def _in_place(calls: list[Call], left: list[Value]) -> None:
-    """Have large results of ufuncs lie where an operand lies that nobody reads any more."""
-    large = [
-        position for position, call in enumerate(calls)
-        if call.kind == "ufunc" and call.results and call.results[0].storage.size >= _LARGE  # type: ignore[union-attr]
-        and not call.kwargs and call.results[0].nbytes >= _LARGE  # type: ignore[union-attr]
-    ]  # fmt: skip
-    if not large:
-        return
-    everyone: dict[int, list[Value]] = {}
-    last: dict[int, int] = {}
-    ours: set[int] = set()  # what NumPy has made: kernels may keep what they return
-    for position, call in enumerate(calls):
-        for value in (*touched(call), *_in_tree(call.args), *_in_tree(call.kwargs)):
-            everyone.setdefault(value.storage.number, []).append(value)
-            last[value.storage.number] = position
-        if call.kind != "opaque" or call.name.startswith("np."):
-            ours.update([value.storage.number for value in call.results if value is not None])
-    leaving = {value.storage.number for value in left}
-    for call in calls:
-        if call.kind == "python":
-            leaving.update([value.storage.number for value in touched(call)])
-    for position in large:
-        call = calls[position]
-        result: Any = call.results[0]
-        for value in call.reads:
-            a, b = value.storage.number, result.storage.number
-            if (
-                a != b and a in ours and a not in leaving and b not in leaving and last[a] == position
-                and _is_whole(value, result) and sum([one.storage is value.storage for one in call.reads]) == 1
-            ):  # fmt: skip
-                for one in everyone[b]:
-                    one.move(value.storage)
-                everyone[a] += everyone.pop(b)
-                last[a] = last[b]
-                call.results, call.writes = (), (result,)
-                break
-
-
-def _is_whole(source: Value, target: Value) -> bool:
-    """Is it new memory, all of it, that is copied to new memory as it lies?"""
-    return (
-        source.storage.kind == "new" == target.storage.kind
-        and source.dtype == target.dtype and source.shape == target.shape and source.strides == target.strides
-        and source.offset == target.offset == 0 and 0 not in source.strides
-        and source.storage.size == source.nbytes
-        and target.storage.size == source.nbytes
-    )  # fmt: skip
-
-
 #: Results of so many bytes are not copied to planned memory.
 _LARGE = 1 << 15
 #: Arrays of so many bytes need not lie in planned memory.
@@ -235,15 +157,6 @@ def _borrowed(calls: list[Call], others: set[int]) -> set[int]:
                     if storage.kind == "new" and whole and storage.number not in others:
                         found.add(storage.number)
     return found
-
-
-def _in_tree(tree: Any) -> list[Value]:
-    """The values in arguments."""
-    if tree.__class__ is Value:
-        return [tree]
-    if tree.__class__ in (tuple, list):
-        return [value for one in tree for value in _in_tree(one)]
-    return [value for one in tree.values() for value in _in_tree(one)] if tree.__class__ is dict else []
 
 
 def _constants(calls: list[Call], storages: list[Storage], seen: set[int]) -> set[int]:

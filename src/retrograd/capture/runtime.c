@@ -40,6 +40,7 @@ typedef struct {
 
 static char *region;
 static size_t region_size;
+static int is_serving; /* is there a program that will use again what is freed? */
 static struct {
     Extent *extents; /* what is free of the region, by address; no two touch */
     size_t count, room;
@@ -153,8 +154,13 @@ static void release(void *ctx, void *block, size_t size)
     if (!block) return;
     Header *header = header_of(block);
     if (is_of_region(block)) {
+        char *start = header->start;
+        size_t whole = header->size;
         pthread_mutex_lock(&memory_lock);
-        put_back(header->start, header->size);
+#ifdef MAP_NORESERVE
+        if (!is_serving) madvise(start, whole, MADV_DONTNEED);
+#endif
+        put_back(start, whole);
         pthread_mutex_unlock(&memory_lock);
     } else free(header->start);
 }
@@ -178,10 +184,18 @@ static void *resized(void *ctx, void *block, size_t size)
     return other;
 }
 
-/* Give back the memory of what is free: no program is left. */
+void retrograd_serve(void)
+{
+    pthread_mutex_lock(&memory_lock);
+    is_serving = 1;
+    pthread_mutex_unlock(&memory_lock);
+}
+
+/* Give back the memory of what is free, and from now on of what is freed: no program is left. */
 void retrograd_trim(void)
 {
     pthread_mutex_lock(&memory_lock);
+    is_serving = 0;
 #ifdef MAP_NORESERVE
     for (size_t i = 0; i < spare.count; i++) madvise(spare.extents[i].start, spare.extents[i].size, MADV_DONTNEED);
 #endif

@@ -57,6 +57,8 @@ class Runtime:
 
     def serve(self, owner: Any) -> None:
         """Keep memory for programs as long as one of them is there."""
+        if not self._programs:
+            self._library.retrograd_serve()
         self._programs += 1
         weakref.finalize(owner, self._served).atexit = False
 

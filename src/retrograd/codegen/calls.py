@@ -196,11 +196,14 @@ _PYTHONS_SIGNS = {"multiply": "*", "add": "+", "subtract": "-"}
 
 
 def _run_ufunc(entry: Entry, reflected: bool) -> list[str]:
-    """The kernel, with its commonest cases inline: two arrays of one dtype, and an array with a number."""
+    """The kernel, with its commonest cases inline: two arrays of one dtype, and an array with a number.
+
+    `dtype` is that of the result: reading it from an array takes longer than one would think.
+    """
     call = f"kernel_{entry.kernel}({_kernel_arguments(entry)})"
     ufunc = f"ufunc_{entry.ufunc}"
     arrays = [
-        "    if other_array.__class__ is ndarray and input_array.dtype is other_array.dtype:",
+        "    if other_array.__class__ is ndarray and (dtype := input_array.dtype) is other_array.dtype:",
         f"        result_array = {ufunc}(input_array, other_array)",
         "        if result_array.__class__ is not ndarray:",
         "            result_array = asarray(result_array)",
@@ -229,8 +232,10 @@ def _run_ufunc(entry: Entry, reflected: bool) -> list[str]:
         *numbers,
         "    else:",
         f"        result_array = {call}",
+        "        dtype = result_array.dtype",
         "except (RuntimeWarning, TypeError, ValueError):",
         f"    result_array = quietly(kernel_{entry.kernel}, {_kernel_arguments(entry)})",
+        "    dtype = result_array.dtype",
     ]
 
 
@@ -249,10 +254,25 @@ def _make_results(entry: Entry) -> list[str]:
     for r in entry.schema.results:
         lines += [f"{r} = new({cls})", f"{r}.{data} = {r}_array"]
         lines += [f"{r}._vc_ = {'vc' if entry.view else 'state.new_vc'}"]
-        # (A view gets its meta below.)
-        made_below = entry.view and entry.differentiable
-        lines += [f"{r}._edge_ = None" if made_below else f"{r}._grad_meta_ = {r}._edge_ = None"]
+        # (A view gets its meta below, a single result its edge.)
+        if edge_comes_last(entry):
+            lines += [f"{r}._grad_meta_ = None"]
+        else:
+            made_below = entry.view and entry.differentiable
+            lines += [f"{r}._edge_ = None" if made_below else f"{r}._grad_meta_ = {r}._edge_ = None"]
     return lines
+
+
+def overlap_allowed(entry: Entry) -> str:
+    """The last argument of `begin_inplace`, if it is not the default."""
+    if entry.may_overlap == "warned":
+        return f', "{entry.schema.base}_"'
+    return ", True" if entry.may_overlap else ""
+
+
+def edge_comes_last(entry: Entry) -> bool:
+    """Is there one result, which gets its edge, or None, at the end?"""
+    return entry.differentiable and not entry.view and not entry.schema.returns_list and len(entry.schema.results) == 1
 
 
 def _returned(entry: Entry) -> str:

@@ -110,7 +110,9 @@ def _nodes(entry: Entry, names: Names) -> dict[str, Any]:
     if entry.tensor_node:
         forms[entry.tensor_node] = (entry, set())
     forms |= {node: (entry.without({name}), {name}) for name, node in entry.number_nodes.items()}
-    further = [*entry.given_nodes.values(), *([entry.inplace_node] if entry.inplace_node else [])]
+    further = list(entry.given_nodes.values())
+    if entry.inplace_node and not entry.inplace_not_negative:
+        further.append(entry.inplace_node)
     forms |= {node: forms[entry.node] for node in further}
     found = {}
     for node, (form, numbers) in forms.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from .argument_checks import argument_call, not_plain
-from .calls import _array, _returned, signature
+from .calls import _array, _returned, overlap_allowed, signature
 from .inplace_functions import _without_derivative
 from .nodes import Slots
 from .recording import _connect, _edge, _metadata, _record, _save
@@ -21,7 +21,6 @@ HEADER = '''"""Operators with Python code for a kernel, from derivatives/*.yaml.
 from __future__ import annotations
 
 from builtins import any as _any
-from builtins import max as _max
 from retrograd import kernels
 from retrograd.autograd.basic_nodes import NotImplementedInPlace
 from retrograd.autograd.edge import leaf_edge
@@ -116,7 +115,7 @@ def _function(entry: Entry) -> str:
 def _inplace_function(entry: Entry) -> str:
     body = ["state = local.state", *_stand_ins(entry), "result_array = input_array"]
     slots = Slots(entry)
-    overlap = ", True" if entry.may_overlap else ""
+    overlap = overlap_allowed(entry)
     recorded = entry.differentiable and not _without_derivative(entry)
     if entry.differentiable:
         edges: list[str] = []

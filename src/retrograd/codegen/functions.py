@@ -17,6 +17,7 @@ from .calls import (
     _run_ufunc,
     _send_strangers_away,
     _unwrap,
+    edge_comes_last,
     has_out,
     own_name,
     signature,
@@ -30,7 +31,7 @@ HEADER = '''"""Operators, generated from derivatives/*.yaml. Do not edit: change
 from __future__ import annotations
 
 from builtins import any as _any
-from builtins import max as _max
+from builtins import slice as _slice
 from retrograd import kernels
 from retrograd.ops.accidents import unfit
 from retrograd.ops.arguments import argument
@@ -144,11 +145,14 @@ def _wrapper(entry: Entry, operator: str | None = None) -> str:
         body += _send_strangers_away(entry)
     body += [f"    return state.interceptor({public}, ({_call_arguments(entry)}), {_keywords(entry)})"]
     body += _unwrap(entry, operator)
-    run = _run_ufunc(entry, reflected) if operator and entry.ufunc else _run_kernel(entry)
+    inline = bool(operator and entry.ufunc)
+    run = _run_ufunc(entry, reflected) if inline else _run_kernel(entry)
     body += watched(entry, entry.schema.base, run)
     body += _make_results(entry)
     if entry.differentiable:
-        body += _record(entry)
+        body += _record(entry, dtype_is_known=inline)
+        if edge_comes_last(entry):
+            body += [f"{entry.schema.results[0]}._edge_ = None"]
     body.append(f"return {_returned(entry)}")
     return f"\n\ndef {name}({head}):\n" + "".join(f"    {line}\n" for line in body)
 

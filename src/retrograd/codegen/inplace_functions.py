@@ -5,7 +5,16 @@ from __future__ import annotations
 import ast
 
 from .argument_checks import watched
-from .calls import _array, _call_arguments, _kernel_arguments, _keywords, _send_strangers_away, _unwrap, signature
+from .calls import (
+    _array,
+    _call_arguments,
+    _kernel_arguments,
+    _keywords,
+    _send_strangers_away,
+    _unwrap,
+    overlap_allowed,
+    signature,
+)
 from .nodes import Slots
 from .recording import _connect, _edge, _metadata, _save
 from .table import Entry
@@ -35,7 +44,7 @@ def _inplace_wrapper(entry: Entry, operator: str | None = None) -> str:
     body += _unwrap(entry, operator, inplace=True)
     slots = Slots(entry)
     reads_self = any(a.name == "self" for a in slots.tensors)
-    overlap = ", True" if entry.may_overlap else ""
+    overlap = overlap_allowed(entry)
     if entry.differentiable:
         edges: list[str] = []
         for a in entry.differentiable_arguments:
@@ -106,9 +115,8 @@ def _check_overlap(entry: Entry) -> list[str]:
             continue
         p, arr, strict = a.parameter, _array(a), a.name in entry.apart
         test = f"{p}._vc_ is not None and {p}._vc_ is input._vc_"
-        if not strict:
-            test += f" and {p} is not input"
+        test = f"{p} is input or {test}" if strict else f"{test} and {p} is not input"
         if a.type == "Tensor|Scalar":
-            test = f"{p} is not {arr} and {test}"
+            test = f"{p} is not {arr} and ({test})"
         lines += [f"if {test}:", f"    check_overlap(input_array, {arr}{', True' if strict else ''})"]
     return lines

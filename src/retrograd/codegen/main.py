@@ -26,7 +26,9 @@ def generate(table_dir: Path, out_dir: Path, stubs_dir: Path | None = None) -> l
     package = table_dir.parent
     names = Names(
         kernels=_top_level_names(sorted((package / "kernels").glob("*.py"))),
-        ops=_top_level_names([*sorted((package / "ops" / "composite").glob("*.py")), package / "ops" / "factories.py"]),
+        ops=_top_level_names(
+            [*sorted((package / "ops" / "composite").glob("*.py")), *sorted((package / "ops").glob("*factories.py"))]
+        ),
         helpers=_top_level_names(sorted((table_dir / "formulas").glob("*.py"))),
     )
     entries = load_table(sorted(table_dir.glob("*.yaml")), names)

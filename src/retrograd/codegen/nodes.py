@@ -155,6 +155,10 @@ def _node(entry: Entry, names: Names) -> str:
         further[entry.inplace_node] = f"of {entry.schema.base}_"
     for node, what in further.items():
         lines += ["", "", f"class {node}({entry.node}):", f'    """The same, {what}."""', "", "    __slots__ = ()"]
+        if node == entry.inplace_node and entry.inplace_not_negative:
+            for apply in ("apply", "apply_tensors"):
+                given = f"{entry.schema.base!r}, '{entry.inplace_not_negative}_', {entry.node}.{apply}"
+                lines.append(f"    {apply} = formulas.refusing_negative({given})")
     return "\n".join(lines) + "\n"
 
 

@@ -19,7 +19,7 @@ def read_sources(package: Path, entries: list[Entry]) -> Sources:
     signatures = read_signatures(
         [path for path in sorted((package / "ops" / "signatures").glob("*.txt")) if path.stem != "overloads"]
     )
-    modules = sorted([*(package / "ops").glob("factories.py"), *(package / "ops" / "composite").glob("*.py")])
+    modules = sorted([*(package / "ops").glob("*factories.py"), *(package / "ops" / "composite").glob("*.py")])
     defined = read_functions(modules)
     functions = sorted((package / "nn" / "functional").glob("*.py"))
     elsewhere = [path for path in functions if path.stem in ("top_level", "recurrent")]

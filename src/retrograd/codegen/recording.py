@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .calls import _array
+from .calls import _array, edge_comes_last
 from .nodes import Slots, needed_by
 from .schema import Argument
 from .table import Entry
@@ -45,19 +45,8 @@ def _connect(entry: Entry, inplace: bool = False) -> list[str]:
             lines += [f"    node = nodes.{node}()", f"    node.next_edges = ({kept})"]
     if arguments[0].is_list:
         lines += ["node.next_edges = edges"]
-        lines += ["node.topological_nr = 1 + _max(edge[0].topological_nr for edge in edges if edge is not None)"]
-    elif len(arguments) == 1:
-        edge = f"edge_{arguments[0].name}"
-        lines += [f"node.next_edges = ({edge},)", f"node.topological_nr = {edge}[0].topological_nr + 1"]
-    else:
-        edges = [f"edge_{a.name}" for a in arguments]
-        if not entry.tensor_node and not entry.number_nodes:
-            lines += [f"node.next_edges = ({', '.join(edges)})"]
-        lines += [f"topological_nr = 0 if {edges[0]} is None else {edges[0]}[0].topological_nr"]
-        for edge in edges[1:]:
-            lines += [f"if {edge} is not None and {edge}[0].topological_nr > topological_nr:"]
-            lines += [f"    topological_nr = {edge}[0].topological_nr"]
-        lines += ["node.topological_nr = topological_nr + 1"]
+    elif not entry.tensor_node and not entry.number_nodes:
+        lines += [f"node.next_edges = ({''.join(f'edge_{a.name}, ' for a in arguments).strip()})"]
     lines += ["node.sequence_nr = state.sequence_nr", "state.sequence_nr += 1", "node.extras = None"]
     return lines
 
@@ -65,7 +54,7 @@ def _connect(entry: Entry, inplace: bool = False) -> list[str]:
 def _any_edge(entry: Entry) -> str:
     arguments = entry.differentiable_arguments
     if arguments[0].is_list:
-        return "_any(edges)"  # operators called `any` and `max` hide the builtins
+        return "_any(edges)"  # an operator called `any` hides the builtin
     return " or ".join(f"edge_{a.name} is not None" for a in arguments)
 
 
@@ -128,7 +117,7 @@ def _refuse_unrecorded(entry: Entry) -> list[str]:
     return lines
 
 
-def _record(entry: Entry) -> list[str]:
+def _record(entry: Entry, dtype_is_known: bool = False) -> list[str]:
     lines = _refuse_unrecorded(entry)
     for a in entry.differentiable_arguments:
         lines += _edge(a)
@@ -141,13 +130,15 @@ def _record(entry: Entry) -> list[str]:
         inner += ["node.num_inputs = len(arrays)", "node.shape = None"]
         inner += ["for position, result in enumerate(results):", "    result._edge_ = (node, position)"]
     else:
-        inner += _metadata(entry)
+        inner += _metadata(entry, dtype_is_known)
         for r, _ in slots.results:
             inner += ["vc = VersionCounter()", "vc.version = 0", f"{r}._vc_ = vc"]
             inner += [f"node.{r}_ = {r}_array", f"node.{r}_vc = vc"]
         for position, r in enumerate(entry.schema.results):
             if entry.output_differentiability[position]:
                 inner += [f"{r}._edge_ = (node, {entry.output_nr(position)})"]
+        if edge_comes_last(entry):
+            inner += [f"return {entry.schema.results[0]}"]
     body = [f"if {_any_edge(entry)}:", *("    " + line for line in inner)]
     return ["if state.grad_enabled:", *("    " + line for line in lines + body)]
 
@@ -176,13 +167,17 @@ def _record_view(entry: Entry, edges: list[str], inner: list[str]) -> list[str]:
     return [start, "if state.grad_enabled:", *("    " + line for line in edges + body), *after]
 
 
-def _metadata(entry: Entry) -> list[str]:
+def _metadata(entry: Entry, dtype_is_known: bool = False) -> list[str]:
     """What the node's incoming gradients must look like."""
     results = entry.schema.results
     if len(results) == 1:
         fields = {"shape": "shape", "dtype": "dtype", "array_class": "__class__"}
         lines = [f"node.{field} = {results[0]}_array.{attribute}" for field, attribute in fields.items()]
-        return ["node.shape = shape", *lines[1:]] if entry.inline else lines
+        if entry.inline:
+            lines[0] = "node.shape = shape"
+        if dtype_is_known:
+            lines[1] = "node.dtype = dtype"
+        return lines
     results = [r for r, has_gradient in zip(results, entry.output_differentiability) if has_gradient]
     each = "".join(f"({r}_array.shape, {r}_array.dtype, {r}_array.__class__), " for r in results)
     return [f"node.metadata_of_inputs = ({each.strip()})", f"node.num_inputs = {len(results)}", "node.shape = None"]

@@ -21,7 +21,7 @@ OPTIONS = {
     "differentiable", "aliases", "ufunc", "inline", "first", "node",
     "tensor_node", "flips", "refuses", "overloads", "apart",
     "may_overlap", "changes_elements", "masks", "space", "inplace_function", "inplace_node", "number_nodes",
-    "given_nodes", "old_form", "saved",
+    "given_nodes", "old_form", "saved", "inplace_not_negative",
 }  # fmt: skip
 SHORTHANDS = ("auto_elementwise", "auto_linear", "not_implemented")
 
@@ -78,8 +78,8 @@ class Entry:
     refuses: str = ""
     #: Are the elements of the result, a view, other numbers than those of the base?
     changes_elements: bool = False
-    #: May the in-place form write to a tensor whose elements overlap?
-    may_overlap: bool = False
+    #: May the in-place form write to a tensor whose elements overlap? "warned": with a warning.
+    may_overlap: bool | str = False
     #: Arguments that are read elsewhere than is written.
     apart: list[str] = field(default_factory=list)
     #: Does it throw elements away?
@@ -93,6 +93,7 @@ class Entry:
     node: str = ""
     tensor_node: str = ""
     inplace_node: str = ""
+    inplace_not_negative: str = ""
     #: Of an operator that takes numbers for several of its tensors: the node where one is a number.
     number_nodes: dict[str, str] = field(default_factory=dict)
     #: The node where an argument that may be None is given.
@@ -230,6 +231,7 @@ def _entry(schema: Schema, columns: dict, line: int, where: str, names: formula.
     entry.node = columns.get("node", "")
     entry.tensor_node = columns.get("tensor_node", "")
     entry.inplace_node = columns.get("inplace_node", "")
+    entry.inplace_not_negative = columns.get("inplace_not_negative", "")
     entry.number_nodes = dict(columns.get("number_nodes", {}))
     entry.given_nodes = dict(columns.get("given_nodes", {}))
     entry.saved = {name: _shown(name, text, where) for name, text in columns.get("saved", {}).items()}
@@ -299,8 +301,10 @@ def _read_facts(entry: Entry, columns: dict, where: str) -> None:
         ("old_form", any(a.keyword_only for a in entry.schema.arguments), "an operator with factors"),
     ):
         value = columns.get(column, False)
-        if not isinstance(value, bool) or (value and not holds):
-            raise TableError(f"{where}: column {column!r}: must be true or false, of {of}")
+        also = ("warned",) if column == "may_overlap" else ()
+        if not (isinstance(value, bool) or value in also) or (value and not holds):
+            words = " or ".join(["true", "false", *also])
+            raise TableError(f"{where}: column {column!r}: must be {words}, of {of}")
         setattr(entry, column, value)
     entry.changes_elements = entry.changes_elements or bool(entry.flips)
     entry.apart = _words(columns.get("apart", []), f"{where}: column 'apart'")

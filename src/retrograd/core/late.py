@@ -21,5 +21,5 @@ def transforms(module: str) -> Any:
 
 
 def extension(module: str) -> Any:
-    """A module of `ops` that only programs with classes of tensors or modes of their own need."""
+    """A module of `ops` that few programs need, such as those with classes of tensors or modes of their own."""
     return import_module(f"...ops.{module}", __name__)

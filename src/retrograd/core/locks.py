@@ -3,11 +3,18 @@
 Two threads that first use one leaf must get one accumulator, two that first hook one node must share its hooks, two
 that first alias one tensor must share its version counter, and two that add to one ``.grad`` must not lose an update.
 All this is short and rare enough for one lock, `graph_lock`.
+
+Note [Steps under the GIL]
+Taking a lock costs as much as two small objects.  With the GIL, threads take turns where a function begins, after a
+call, and at a jump back; with a tracing function also between lines.  A look at a slot and a store to it in one line
+that calls nothing are therefore one step, and need no lock: ``meta.grad = made if meta.grad is None else meta.grad``.
+Whoever relies on that asks `STEPS_ARE_WHOLE` first, and takes the lock where there is no GIL.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from typing import Any
 
@@ -21,3 +28,6 @@ def fork_safe_lock() -> Any:
 
 
 graph_lock: Any = fork_safe_lock()
+
+#: Is there a GIL?  See Note [Steps under the GIL].
+STEPS_ARE_WHOLE: bool = getattr(sys, "_is_gil_enabled", lambda: True)()

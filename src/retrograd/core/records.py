@@ -39,7 +39,7 @@ class OperatorRecord(NamedTuple):
     #: Of a view: are its elements other numbers than those of the base?
     changes_elements: bool = False
     #: May the in-place form write to a tensor whose own elements overlap?
-    may_overlap: bool = False
+    may_overlap: bool | str = False
     #: Parameters that may not lie in the memory that is written to, not even if they are that tensor.
     apart: tuple[str, ...] = ()
     #: The names of the node class, of its saved tensors, and of the arguments that it gives gradients.

@@ -1,4 +1,4 @@
-"""Warnings that are said once in a process."""
+"""Warnings that are said once in a process, unless every one is asked for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from .where import users_level
 _said: set[str] = set()
 
 
+class Settings:
+    """What ``set_warn_always`` was last given."""
+
+    always = False
+
+
 def say_once(message: str) -> None:
-    """Warn of something, the first time."""
-    if message not in _said:
+    """Warn of something, the first time; each time where `Settings.always` is set."""
+    if Settings.always or message not in _said:
         _said.add(message)
         warnings.warn(message, UserWarning, stacklevel=users_level())

@@ -27,7 +27,7 @@ from .. import _generated
 from ..autograd.edge import gradient_edge
 from ..autograd.grad_mode import no_grad
 from ..autograd.run_backward import grad as autograd_grad
-from ..autograd.saved_variable import Freed, SavedVariable, unpack_tensor
+from ..autograd.saved_variable import SavedVariable, freed_by, unpack_tensor
 from ..core.records import OperatorRecord, records
 from ..core.where import user_call
 from ..tensor import Tensor
@@ -86,7 +86,7 @@ def per_sample_gradients(
 
 def _release(outputs: Sequence[Tensor]) -> None:
     """Let go of what the nodes have saved, as after any backward pass."""
-    freed = Freed(user_call())
+    freed = freed_by(user_call())
     seen: set[Any] = set()
     nodes = [edge[0] for edge in map(_edge, outputs) if edge is not None]
     while nodes:

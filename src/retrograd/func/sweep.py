@@ -16,6 +16,7 @@ Where a node is none of these, `tangents` gives nothing, and the passes have to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,10 @@ def tangents(outputs: Sequence[Any], inputs: Sequence[Tensor], vectors: Sequence
     return found
 
 
+#: When a node was made, among those of its thread.
+_made: Any = attrgetter("sequence_nr")
+
+
 class _NoFormula(Exception):
     """A node that there is no formula of."""
 
@@ -73,18 +78,30 @@ def _in_order(roots: list[Any]) -> list[Any] | None:
     """All nodes below, each after those that it leads to; None if one of them is not to be swept over."""
     seen = list(dict.fromkeys(roots))
     known = set(seen)
+    leaves: list[Any] = []
+    inner: list[Any] = []
     for node in seen:  # grows while it is walked
         if node.array_class is not np.ndarray or node.dtype.kind != "f":
             return None
         if node.extras is not None and _has_hooks(node):
             return None
-        if node.next_edges and node.__class__.__module__ != GENERATED:
+        edges = node.next_edges
+        if not edges:
+            leaves.append(node)
+            continue
+        if node.__class__.__module__ != GENERATED:
             return None  # somebody's own
-        for edge in node.next_edges:
-            if edge is not None and edge[0] not in known:
-                known.add(edge[0])
-                seen.append(edge[0])
-    return sorted(seen, key=lambda node: node.topological_nr)
+        inner.append(node)
+        for edge in edges:
+            if edge is not None:
+                below = edge[0]
+                if below.sequence_nr >= node.sequence_nr and below.next_edges:
+                    return None  # made by another thread: the numbers do not tell the order
+                if below not in known:
+                    known.add(below)
+                    seen.append(below)
+    inner.sort(key=_made)
+    return leaves + inner
 
 
 def _tangent(node: Any, made: dict[Any, Any]) -> Any:

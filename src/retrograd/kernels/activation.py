@@ -20,6 +20,7 @@ from retrograd.kernels.promotion import (
     check_number,
     check_out,
     float_dtype,
+    is_half,
     operand,
     real_number,
     store,
@@ -90,7 +91,8 @@ def threshold(a: ndarray, threshold: float, value: float, out: ndarray | None = 
         unsupported("threshold_cpu", d)
     check_number(threshold, d)
     check_number(value, d)
-    return store(np.where(np.less_equal(a, operand(threshold, d, a)), operand(value, d, a), a), out)
+    low = np.less_equal(a, operand(threshold, d, a)) if not is_half(d) else a.astype(np.float32) <= threshold
+    return store(np.where(low, operand(value, d, a), a), out)
 
 
 def hardtanh(a: ndarray, min_val: float = -1.0, max_val: float = 1.0, out: ndarray | None = None) -> ndarray:
@@ -210,11 +212,11 @@ def hardshrink(a: ndarray, lambd: float = 0.5) -> ndarray:
     return _end(np.where((x >= -lambd) & (x <= lambd), x.dtype.type(0), x), a, None)
 
 
-def softshrink(a: ndarray, lambd: float = 0.5) -> ndarray:
+def softshrink(a: ndarray, lambd: float = 0.5, out: ndarray | None = None) -> ndarray:
     """a moved towards 0 by lambd, and 0 from -lambd to lambd."""
     x = _begin(a, "softshrink_cpu")
     lambd = real_number(lambd)
-    return _end(np.subtract(x, np.minimum(np.maximum(x, -lambd), lambd)), a, None)
+    return _end(np.subtract(x, np.minimum(np.maximum(x, -lambd), lambd)), a, out)
 
 
 def prelu(a: ndarray, weight: ndarray) -> ndarray:
@@ -233,9 +235,8 @@ def softsign(a: ndarray) -> ndarray:
     """a / (1 + |a|)."""
     if a.dtype.kind == "b":
         unsupported("abs_cpu", a.dtype)
-    d = float_dtype(a)
-    x = operand(a, work_dtype(d))
-    return store(operand(np.divide(x, np.add(np.absolute(x), 1)), d), None)
+    x = operand(a, float_dtype(a))
+    return store(np.divide(x, np.add(np.absolute(x), np.ones((), x.dtype))), None)
 
 
 # --------------------------------------------------------------------------------------------- elu and kin
@@ -355,10 +356,17 @@ def _gelu_backward_block(grad: ndarray, x: ndarray, r: ndarray, half: ndarray, s
 # Steps of derivative formulas that are worth one pass each.
 
 
+def _rounded_once(step: Any, grad: ndarray, a: ndarray, *settings: Any) -> ndarray:
+    """A step in half precision, computed in float32."""
+    return step(grad.astype(np.float32), a.astype(np.float32), *settings).astype(a.dtype)
+
+
 def tanh_backward(grad_output: ndarray, output: ndarray) -> ndarray:
     """grad * (1 - output^2), conjugated."""
     if output.size > LARGE and (fast := compiled.pointwise("tanh_backward", grad_output, output)) is not None:
         return fast
+    if output.itemsize == 2:
+        return _rounded_once(tanh_backward, grad_output, output)
     r = output * output
     r = 1 - r if r.dtype.kind in "cW" or r.__class__ is not ndarray else np.subtract(1, r, out=r)
     return as_array(grad_output * r.conjugate())
@@ -369,6 +377,10 @@ def sigmoid_backward(grad_output: ndarray, output: ndarray) -> ndarray:
     pair = grad_output, output
     if output.size > LARGE and (fast := blocks.pointwise("sigmoid_backward", sigmoid_backward, pair)) is not None:
         return fast
+    if output.itemsize == 2:
+        if output.dtype.kind == "f":  # torch rounds these at each step
+            return as_array(grad_output * (1 - output) * output)
+        return _rounded_once(sigmoid_backward, grad_output, output)
     return as_array(grad_output * ((1 - output) * output).conjugate())
 
 
@@ -376,6 +388,8 @@ def silu_backward(grad_output: ndarray, a: ndarray) -> ndarray:
     """grad * s * (1 + a * (1 - s)) with s = sigmoid(a), conjugated."""
     if a.size > LARGE and (fast := blocks.pointwise("silu_backward", silu_backward, (grad_output, a))) is not None:
         return fast
+    if a.itemsize == 2:
+        return _rounded_once(silu_backward, grad_output, a)
     s = sigmoid(a)
     r = as_array(1 - s)
     r *= a
@@ -399,6 +413,8 @@ def gelu_backward(grad_output: ndarray, a: ndarray, approximate: str = "none") -
                 fast = _by_tanh(_gelu_backward_block, *pair)
         if fast is not None:
             return fast
+    if a.itemsize == 2:
+        return _rounded_once(gelu_backward, grad_output, a, approximate)
     square = a * a
     if approximate == "none":
         density = as_array(np.exp(square * -0.5))
@@ -416,6 +432,8 @@ def gelu_backward(grad_output: ndarray, a: ndarray, approximate: str = "none") -
 
 def threshold_backward(grad_output: ndarray, a: ndarray, threshold: Any) -> ndarray:
     """grad, but 0 where `a` is at or below the threshold (a NaN is not)."""
+    if threshold and is_half(a.dtype):
+        a = a.astype(np.float32)
     if a.size > LARGE:
         pair = grad_output, a
         fast = blocks.pointwise("threshold_backward", _zero_below, pair, threshold, number=threshold)
@@ -438,8 +456,8 @@ def _zero_below(grad: ndarray, a: ndarray, threshold: Any) -> ndarray:
 
 def glu(a: ndarray, dim: int = -1) -> ndarray:
     """One half of `a` times the sigmoid of the other, halved along `dim`."""
-    first, second = np.split(a, 2, dim)
-    return as_array(np.multiply(first, sigmoid(second)))
+    first, second = np.split(a.astype(work_dtype(a.dtype), copy=False), 2, dim)
+    return store(operand(np.multiply(first, sigmoid(second)), a.dtype), None)
 
 
 __all__ = [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__ and n[0] != "_"]

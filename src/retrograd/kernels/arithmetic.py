@@ -48,7 +48,7 @@ def _divisors(ufunc: Any, name: str, a: ndarray, b: ndarray, out: ndarray | None
 
 # Names of their own, since a lookup in np costs the common case a tenth of its overhead.
 _add, _subtract, _multiply, _true_divide = map(on_threads, (np.add, np.subtract, np.multiply, np.true_divide))
-_absolute = on_threads(np.absolute)
+_absolute, _negative = on_threads(np.absolute), on_threads(np.negative)
 
 
 def add(a: Operand, b: Operand, alpha: Operand = 1, out: ndarray | None = None) -> ndarray:
@@ -126,12 +126,13 @@ def _scaled(ufunc: Callable[..., Any], a: Operand, b: Operand, alpha: Operand, o
     shape = broadcast_shape(x, y)
     if out is not None:
         check_out(out, d, shape)
-    scaled = np.multiply(y, operand(alpha, d, y))
+    scaled = _multiply(y, operand(alpha, d, y))
     if d.kind in "fV" and not -1 <= alpha <= 1 and (np.isinf(scaled) & np.isfinite(y)).any():
         # alpha * b is too large, but the sum may not be: divided by alpha before, and multiplied after.
         factor = operand(alpha, d, y)
         r = np.where(np.isinf(scaled), np.multiply(ufunc(np.divide(x, factor), y), factor), ufunc(x, scaled))
         return store(r, out)
+    ufunc = on_threads(ufunc)
     if out is not None:
         return ufunc(x, scaled, out=out, casting="unsafe")
     # The scaled operand is ours: the result goes there where it fits.
@@ -290,7 +291,7 @@ def neg(a: Operand, out: ndarray | None = None) -> ndarray:
     """-a."""
     if out is None:
         try:
-            r = np.negative(a)
+            r = _negative(a)
             return r if r.__class__ is ndarray else _scalar_result(r, a)
         except TypeError:
             pass

@@ -179,9 +179,16 @@ TINY = 512
 
 
 @lru_cache(maxsize=256)
-def ones_down(n: int, dtype: np.dtype) -> ndarray:
-    """A column of so many ones, to read: ``x.dot(column)`` are the sums of rows of `n` elements."""
-    return np.ones((n, 1), dtype)
+def ones_across(n: int, dtype: np.dtype) -> tuple[ndarray, ndarray]:
+    """A column of so many ones, with which ``x.dot(column)`` are the sums of rows, and a row of them, with which
+    ``sums.dot(row)`` has each as often as the row is long. To read."""
+    return np.ones((n, 1), dtype), np.ones((1, n), dtype)
+
+
+@lru_cache(maxsize=256)
+def ones_along(n: int, dtype: np.dtype) -> ndarray:
+    """So many ones, to read: ``ones.dot(x)`` are the sums of columns of `n` elements."""
+    return np.ones(n, dtype)
 
 
 @lru_cache(maxsize=256)
@@ -190,6 +197,14 @@ def shares_across(n: int, dtype: np.dtype) -> tuple[ndarray, ndarray, ndarray]:
     has each as often as the row is long, to the last bit; and a row of 1/n. To read."""
     column = np.full((n, 1), 1 / n if n else 0, dtype)
     return column, np.ones((1, n), dtype), column.reshape(1, n)
+
+
+@lru_cache(maxsize=256)
+def as_0d(value: float, dtype: np.dtype) -> ndarray:
+    """A number as an array, which costs a ufunc less than a number does. To read."""
+    array = np.array(value, dtype)
+    array.flags.writeable = False
+    return array
 
 
 def row_sums(x: ndarray) -> ndarray:

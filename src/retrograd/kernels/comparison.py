@@ -174,6 +174,14 @@ def _clamp_large(a: ndarray, min: Operand, max: Operand, d: np.dtype) -> ndarray
     return np.clip(a, d.type(low), d.type(high)) if fast is None else fast
 
 
+def clamp_large_backward(grad: ndarray, a: ndarray, min: Operand, max: Operand) -> ndarray | None:
+    """grad where a large array lies between two numbers, 0 elsewhere; None for anything else."""
+    low, high = -math.inf if min is None else min, math.inf if max is None else max
+    if a.size <= LARGE or type(low) not in (int, float) or type(high) not in (int, float):
+        return None
+    return compiled.clamp_backward(grad, a, low, high)
+
+
 def clamp_min(a: ndarray, min: Operand, out: ndarray | None = None) -> ndarray:
     """a, at least `min`."""
     return _clamp(a, min, None, out)

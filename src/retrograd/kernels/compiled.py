@@ -28,7 +28,7 @@ LARGE = 1 << 12  # elements: with fewer, what a call costs begins to count
 #: costs less than their steps in NumPy.
 rows_from = LARGE
 SUFFIXES = {np.dtype(np.float32): "_f32", np.dtype(np.float64): "_f64"}
-_VERSION = 5  # of the kernels' names and arguments
+_VERSION = 6  # of the kernels' names and arguments
 _GRAIN = 1 << 14  # elements that are worth a thread
 
 #: The library, or None where there is none, looked for when first needed; and whether it is used.
@@ -134,11 +134,13 @@ def sizes_array(values: Sequence[int]) -> ndarray:
 # --------------------------------------------------------------------------------------------------- element by element
 
 
-def pointwise(name: str, *arrays: ndarray, number: float | None = None) -> ndarray | None:
-    """A function of one element, or of one of each array (and a number)."""
+def pointwise(
+    name: str, *arrays: ndarray, number: float | None = None, out: ndarray | None = None
+) -> ndarray | None:
+    """A function of one element, or of one of each array (and a number); `out` is like them, and may be one of them."""
     if not takes(*arrays) or any(a.shape != arrays[0].shape for a in arrays):
         return None
-    out = np.empty_like(arrays[0])
+    out = np.empty_like(arrays[0]) if out is None else out
     _run(name, out.dtype, out.size, *arrays, *([] if number is None else [float(number)]), out)
     return out
 
@@ -158,6 +160,15 @@ def clamp(a: ndarray, low: float, high: float) -> ndarray | None:
         return None
     out = np.empty_like(a)
     _run("clamp", a.dtype, a.size, a, float(low), float(high), out)
+    return out
+
+
+def clamp_backward(grad: ndarray, a: ndarray, low: float, high: float) -> ndarray | None:
+    """grad where `a` is at least `low` and at most `high`, 0 elsewhere."""
+    if not takes(grad, a) or grad.shape != a.shape:
+        return None
+    out = np.empty_like(grad)
+    _run("clamp_backward", a.dtype, a.size, grad, a, float(low), float(high), out)
     return out
 
 
@@ -196,15 +207,19 @@ SHARED = 1 << 15
 
 
 def reduced(ufunc: Any, a: ndarray, axis: tuple[int, ...] | int | None, keepdim: bool) -> ndarray | None:
-    """``ufunc.reduce(a, axis)`` over neighbouring dimensions, of a contiguous array."""
+    """``ufunc.reduce(a, axis)`` of a contiguous array."""
     if threads[0] == 1 or not is_used() or not a.flags.c_contiguous:
         return None
     if a.dtype.kind in "biu" and ufunc in (np.add, np.multiply):  # whose sums are wider than they
         return None
     shape = a.shape
     dims = sorted(range(a.ndim) if axis is None else (axis,) if axis.__class__ is int else axis)  # type: ignore[arg-type]
-    if not dims or dims[0] < 0 or dims[-1] - dims[0] != len(dims) - 1:
+    if not dims or dims[0] < 0:
         return None
+    if dims[-1] - dims[0] != len(dims) - 1:  # those before the last neighbours are left to what is small then
+        last = next(i for i in range(len(dims) - 1, 0, -1) if dims[i - 1] != dims[i] - 1)
+        parts = reduced(ufunc, a, tuple(dims[last:]), True) if math.prod([shape[d] for d in dims[last:]]) >= 8 else None
+        return None if parts is None else ufunc.reduce(parts, tuple(dims), keepdims=keepdim)
     before, after = shape[: dims[0]], shape[dims[-1] + 1 :]
     outer, inner = math.prod(before), math.prod(after)
     n = a.size // max(1, outer * inner)
@@ -218,6 +233,15 @@ def reduced(ufunc: Any, a: ndarray, axis: tuple[int, ...] | int | None, keepdim:
         return None
     result = parts if parts.shape[1] == 1 else ufunc.reduce(parts, 1)
     return result.reshape((*before, *([1] * len(dims) if keepdim else []), *after))
+
+
+def is_within(index: ndarray, low: int, high: int) -> bool:
+    """Whether all indices, of which there are some, are at least `low` and below `high`."""
+    if index.size > SHARED:
+        least, most = (reduced(ufunc, index, None, False) for ufunc in (np.minimum, np.maximum))
+        if least is not None and most is not None:
+            return low <= int(least) and int(most) < high
+    return low <= int(index.min()) and int(index.max()) < high
 
 
 def places(a: ndarray, largest: bool) -> ndarray | None:
@@ -234,6 +258,13 @@ def copied(a: ndarray) -> ndarray | None:
         return None
     out = np.empty(a.shape, a.dtype)
     return out if library().copy(out, a, threads[0]) else None
+
+
+def copied_into(to: ndarray, a: ndarray) -> bool:
+    """Copy an array of the same shape and dtype to a contiguous one; returns whether it did."""
+    if threads[0] == 1 or a.size <= SHARED or type(a) is not ndarray or not is_used() or np.may_share_memory(to, a):
+        return False
+    return library().copy(to, a, threads[0])
 
 
 def joined(arrays: Sequence[ndarray], dim: int) -> ndarray | None:
@@ -369,7 +400,8 @@ def layer_norm_backward(
     if not takes(grad, x, mean, rstd, weight):
         return None
     height, width = x.shape
-    parts = worth(x.size)
+    many = worth(x.size)
+    parts = max(many, 8) if many > 1 else 1  # some for each of few threads, which are never equally fast
     out = np.empty_like(x) if wanted[0] else None
     sums = np.empty((parts, 2, width), x.dtype)
     _run("layer_norm_backward", x.dtype, parts, grad, x, mean, rstd, weight, out, sums, height, width, parts)
@@ -597,7 +629,7 @@ def rows_added(source: ndarray, index: ndarray, rows: int) -> ndarray | None:
     places = index.size
     if not places or not rows or source.shape[: index.ndim] != index.shape:
         return None
-    if int(index.min()) < 0 or int(index.max()) >= rows:  # who adds them otherwise knows what to say
+    if not is_within(index, 0, rows):  # who adds them otherwise knows what to say
         return None
     shape = source.shape[index.ndim :]
     out = np.empty((rows, *shape), source.dtype)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from . import compiled_products
-from .compiled import LARGE
+from .compiled import LARGE, is_used
 from .conv_depthwise import by_rows
 from .promotion import is_half, scalar_name, unsupported
 from .storage import keeps_channels_last_of_either, shape_text
@@ -39,6 +39,7 @@ class Windows:
         self.kernel, self.stride, self.dilation = tuple(kernel), tuple(stride), tuple(dilation)
         self.padding: list[tuple[int, int]] = [(p, p) for p in padding]
         self.reach: list[int] = [dilation[d] * (kernel[d] - 1) for d in range(n)]
+        self.cleared = 0  # of how many images the buffer's columns have zeros where nothing is written
         self.set_padding(size, self.padding)
 
     def set_padding(self, size: Ints, padding: list[tuple[int, int]], out: Ints | None = None) -> None:
@@ -86,8 +87,8 @@ class Windows:
         """Memory for the columns of `size` images; none where the images themselves are the columns."""
         if self.flat and self.taps == 1:
             return None
-        # Zeros, for what is never written is still multiplied.
-        return np.zeros_like(x, shape=(size * x.shape[1] * self.taps * self.width,), order="C")
+        self.cleared = 0
+        return np.empty_like(x, shape=(size * x.shape[1] * self.taps * self.width,), order="C")
 
     def columns(self, x: np.ndarray, buffer: np.ndarray | None, together: bool) -> np.ndarray:
         """(images, channels, taps, windows) of the padded `x`; `together` in memory as (channels, taps, images,
@@ -103,6 +104,9 @@ class Windows:
         if self.flat:
             rows = x.reshape(n, channels, -1)
             span = self.span
+            if self.cleared != n:  # what is never written is still multiplied
+                columns[..., span:] = 0
+                self.cleared = n
             for tap, offset in enumerate(self.offsets):
                 columns[:, :, tap, :span] = rows[:, :, offset : offset + span]
             return columns
@@ -319,6 +323,10 @@ def _scatter(
         if fast is not None:
             return fast
     if finite and by_one:
+        if groups == 1 and outputs >= 2 * each and grad.size > LARGE and type(grad) is np.ndarray and not is_used():
+            windows = Windows(input_size[2:], kernel, stride, padding, dilation)
+            if windows.flat and windows.taps > 1 and tuple(windows.out) == grad.shape[2:]:
+                return _scatter_columns(grad, weight, bias, input_size, windows)
         turned = _turned(weight, groups)
         windows = Windows(grad.shape[2:], kernel, stride, [0] * len(kernel), dilation)
         sides = []
@@ -349,6 +357,39 @@ def _scatter(
         return padded
     inner = tuple([slice(p, p + s) for p, s in zip(padding, input_size[2:], strict=True)])
     return np.ascontiguousarray(padded[(slice(None), slice(None), *inner)])
+
+
+def _scatter_columns(
+    grad: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, input_size: Ints, windows: Windows
+) -> np.ndarray:
+    """The transposed convolution, by columns that are the product: added up where each tap belongs.
+
+    They are as many as the channels of the result, and where those of `grad` are more, the columns of `grad` would be
+    more memory, which one thread has to write before all can read it.
+    """
+    outputs, each = weight.shape[:2]
+    dtype = np.result_type(grad, weight)
+    matrix = np.ascontiguousarray(weight.reshape(outputs, -1).T)
+    result = np.empty(input_size, dtype)
+    inner = tuple([slice(b, b + s) for (b, _), s in zip(windows.padding, input_size[2:], strict=True)])
+    span, n = windows.span, 0
+    for first, last in windows.blocks(grad.shape[0], each, dtype.itemsize)[1]:
+        if last - first != n:
+            n = last - first
+            g = np.zeros((outputs, n, windows.width), dtype)
+            columns = np.empty((each, windows.taps, n, windows.width), dtype)
+            cells = np.empty((each, n, math.prod(windows.padded)), dtype)
+        windows.used(g)[...] = grad[first:last].swapaxes(0, 1)
+        np.matmul(matrix, g.reshape(outputs, -1), out=columns.reshape(len(matrix), -1))
+        cells[:, :, :span] = columns[:, 0, :, :span]
+        cells[:, :, span:] = 0
+        for tap in range(1, windows.taps):
+            cells[:, :, windows.offsets[tap] :][:, :, :span] += columns[:, tap, :, :span]
+        image = cells.reshape(each, n, *windows.padded)[(slice(None), slice(None), *inner)]
+        result[first:last] = image.swapaxes(0, 1)
+    if bias is not None:
+        result += bias.reshape(-1, *[1] * len(inner))
+    return result
 
 
 def _turned(weight: np.ndarray, groups: int) -> np.ndarray:

@@ -14,11 +14,11 @@ import numpy as np
 from .linalg_checks import (
     LinAlgError,
     check_equation,
-    check_finite,
     check_floating,
     check_info,
     check_matrices,
     check_same_dtype,
+    svd,
 )
 from .promotion import broadcast_shape, scalar_name
 from .storage import shape_text
@@ -142,6 +142,11 @@ def lu_unpack(
         )
     p, low, high = (np.empty((0,), LU_data.dtype) for _ in range(3))
     if unpack_pivots:
+        if ((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])).any():
+            raise RuntimeError(
+                "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. Did you properly pass the "
+                "result of lu_factor?"
+            )
         p = _permutation_matrix(LU_pivots, LU_data.shape[-2], LU_data.dtype)
     if unpack_data:
         low, high = _parts(LU_data)
@@ -166,6 +171,12 @@ def linalg_lu_solve(
             f"{shape_text(pivots.shape)} instead"
         )
     check_equation(LU, B, left, "linalg.lu_solve")
+    bounds = {"greater or equal to 1": pivots < 1, "smaller or equal to LU.size(-2)": pivots > LU.shape[-2]}
+    for bound, beyond in bounds.items():
+        if beyond.any():
+            raise RuntimeError(
+                f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?"
+            )
     order = _order(pivots, LU.shape[-2])
     if left and not adjoint:
         return _trsm(LU, _trsm(LU, _picked(B, order, -2), False, True, True), True)
@@ -329,17 +340,11 @@ def linalg_svd(
     """U, S and Vh with ``A = U @ diag(S) @ Vh``; empty U and Vh without `compute_uv`."""
     check_matrices(A, "linalg.svd")
     check_floating(A, "linalg.svd")
-    check_finite(A)
-    try:
-        if compute_uv:
-            u, s, vh = np.linalg.svd(A, full_matrices)
-            return u, s, vh
-        empty = np.empty((0,), A.dtype)
-        return empty, np.linalg.svd(A, compute_uv=False), empty
-    except np.linalg.LinAlgError:
-        raise LinAlgError(
-            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
-        ) from None
+    if compute_uv:
+        u, s, vh = svd(A, full_matrices)
+        return u, s, vh
+    empty = np.empty((0,), A.dtype)
+    return empty, svd(A, compute_uv=False), empty
 
 
 def linalg_eigh(A: np.ndarray, UPLO: str = "L", compute_v: bool = True) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from . import compiled
 from .arithmetic import sub
 from .compiled import LARGE, on_threads
 from .dims import axes, normalize_dim, normalize_dims
-from .linalg_checks import check_finite
+from .linalg_checks import svd
 from .promotion import can_cast, operand, real_dtype, scalar_name, work_dtype
 from .reduce import Dims, _as_dtype, _reduce
 
@@ -77,8 +77,7 @@ def _nuclear_norm(x: ndarray, dim: Dims, keepdim: bool) -> Any:
     pair = (x.ndim - 2, x.ndim - 1) if dim is None else normalize_dims(dim, x.ndim)
     if len(pair) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {list(pair)}")
-    check_finite(x)
-    r = _reduce(np.add, np.linalg.svd(np.moveaxis(x, pair, (-2, -1)), compute_uv=False), -1)
+    r = _reduce(np.add, svd(np.moveaxis(x, pair, (-2, -1)), compute_uv=False), -1)
     return np.expand_dims(r, pair) if keepdim else r
 
 
@@ -86,8 +85,8 @@ def _check_norm_dtype(source: np.dtype, dtype: np.dtype) -> None:
     name = scalar_name(dtype)
     if dtype.kind not in "fcVW":
         raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {name}")
-    if source.kind != dtype.kind:
-        want = "complex for complex" if source.kind == "c" else "real for real"
+    if (source.kind in "cW") != (dtype.kind in "cW"):
+        want = "complex for complex" if source.kind in "cW" else "real for real"
         raise RuntimeError(f"linalg.vector_norm: dtype should be {want} inputs, but got {name}")
     if dtype.itemsize < source.itemsize or not can_cast(source, dtype):
         raise RuntimeError(

@@ -41,6 +41,10 @@ def einsum(equation: str, operands: Sequence[np.ndarray]) -> np.ndarray:
     for i, j in _path(terms, output):
         second, first = terms.pop(max(i, j)), terms.pop(min(i, j))
         later = wanted.union(*[own for _, own in terms])
+        if not terms:  # the last product: in the order of the output, so that its result need not be turned
+            apart = set(first[1]) ^ set(second[1])
+            if next((label for label in output if label in apart), None) in second[1]:
+                first, second = second, first
         terms.append(_contract(*first, *second, later))
     result, kept = terms[0]
     return result.transpose([kept.index(label) for label in output])

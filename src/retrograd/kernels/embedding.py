@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from . import compiled
-from .compiled import SHARED
+from .compiled import SHARED, is_within
 from .index import add_rows
 from .promotion import scalar_name
 
@@ -47,7 +47,7 @@ def embedding(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
             f"torch.{scalar_name(indices.dtype)}Tensor instead (while checking arguments for embedding)"
         )
-    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= weight.shape[0]):
+    if indices.size and not is_within(indices, 0, weight.shape[0]):
         raise IndexError("index out of range in self")
     if indices.size * weight.shape[1] > SHARED and (fast := compiled.rows_at(weight, indices)) is not None:
         return fast

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import compiled
-from .compiled import LARGE, SHARED
+from .compiled import LARGE, SHARED, is_within
 from .dims import normalize_dim
 from .index import _ALL, _is_apart, _target, add_at, add_rows
 from .promotion import as_array, broadcast_shape, cast_number, scalar_name, unsupported
@@ -210,7 +210,7 @@ def _check_integer(message: str, index: np.ndarray, error: type[Exception] = Run
 
 
 def _check_bounds(index: np.ndarray, dim: int, n: int, error: type[Exception] = RuntimeError, who: str = "") -> None:
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= n):
+    if index.size and not is_within(index, 0, n):
         wrong = int(index[(index < 0) | (index >= n)].flat[0])
         raise error(f"{who}index {wrong} is out of bounds for dimension {dim} with size {n}")
 
@@ -223,7 +223,7 @@ def index_select(a: np.ndarray, dim: int, index: np.ndarray) -> np.ndarray:
     dim = normalize_dim(dim, a.ndim)
     if index.size:
         n = a.shape[dim] if a.ndim else 1
-        if int(index.min()) < 0 or int(index.max()) >= n:
+        if not is_within(index, 0, n):
             if not n:
                 raise RuntimeError("index_select(): self indexing axis dim should be positive")
             raise IndexError("index out of range in self")
@@ -354,7 +354,7 @@ def index_fill(a: np.ndarray, dim: int, index: np.ndarray, value: Any, out: np.n
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     fill = cast_number(value, a.dtype)
     n = a.shape[dim] if a.ndim else 1
-    if index.size and (int(index.min()) < -n or int(index.max()) >= n):
+    if index.size and not is_within(index, -n, n):
         wrong = int(index[(index < -n) | (index >= n)].flat[0])
         raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {n}")
     result = _target(a, out)
@@ -446,7 +446,7 @@ def put(
 
 
 def _check_flat(index: np.ndarray, n: int) -> None:
-    if index.size and (int(index.min()) < -n or int(index.max()) >= n):
+    if index.size and not is_within(index, -n, n):
         wrong = int(index[(index < -n) | (index >= n)].flat[0])
         raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {n} elements.")
 

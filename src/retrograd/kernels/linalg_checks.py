@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -73,12 +73,36 @@ def check_equation(a: np.ndarray, b: np.ndarray, left: bool, name: str) -> None:
         )
 
 
-def check_finite(a: np.ndarray) -> None:
-    """Refuse a matrix that has no singular values; some LAPACKs look for those of an infinite one for ever."""
-    if not np.isfinite(np.add.reduce(a, None)) and not np.isfinite(a).all():
-        raise LinAlgError(
-            "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
-        )
+def svd(a: np.ndarray, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """NumPy's, but matrices with NaNs are refused, and all is NaN for those with infinities.
+
+    Some LAPACKs look for the singular values of an infinite matrix for ever, so none gets to see one.
+    """
+    infinite = None
+    if not np.isfinite(np.add.reduce(a, None)) and not (finite := np.isfinite(a).all((-2, -1))).all():
+        undefined = np.isnan(a).any((-2, -1))
+        if undefined.any():
+            _no_singular_values(f"(Batch element {int(np.flatnonzero(undefined)[0])}): " if undefined.ndim else "")
+        infinite = ~finite
+        a = np.where(infinite[..., None, None], 0, a).astype(a.dtype)
+    try:
+        found: Any = np.linalg.svd(a, full_matrices, compute_uv)  # type: ignore[call-overload]
+    except np.linalg.LinAlgError:
+        _no_singular_values("")
+    if infinite is None:
+        return found if compute_uv else np.ascontiguousarray(found)  # NumPy's has the order of the batch in memory
+    if not compute_uv:
+        return np.where(infinite[..., None], np.nan, found).astype(found.dtype)
+    return tuple(
+        np.where(infinite.reshape(infinite.shape + (1,) * (part.ndim - infinite.ndim)), np.nan, part).astype(part.dtype)
+        for part in found
+    )
+
+
+def _no_singular_values(batch: str) -> NoReturn:
+    raise LinAlgError(
+        f"linalg.svd: {batch}The algorithm failed to converge because the input matrix contained non-finite values."
+    )
 
 
 def check_info(info: np.ndarray, name: str) -> None:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from . import blocks, compiled
 from .arithmetic import mul, neg
@@ -15,6 +16,7 @@ from .storage import shape_text
 
 _NONE, _MEAN, _SUM = 0, 1, 2  # torch's numbers for the reduction of a loss
 _FEW = 64  # targets
+_array, _zeros = np.array, np.zeros
 
 
 def nll_loss(
@@ -28,14 +30,15 @@ def nll_loss(
 
     `a` is (C), (N, C) or (N, C, d1, ...), and `target` has its shape without the classes.
     """
-    _check_nll(a, target, weight)
-    if a.dtype.kind not in "fV":
-        unsupported("nll_loss_out_frame", a.dtype)
-    few = _few_places(a, target, ignore_index) if weight is None and reduction and a.dtype.char in "fd" else None
+    dtype = a.dtype
+    few = _few_places(a, target, ignore_index) if weight is None and reduction and dtype.char in "fd" else None
     if few is not None:
-        chosen = a.take(few)
-        total = -chosen.dot(blocks.ones(chosen.size, a.dtype))  # by BLAS, as in `row_sums`
-        return np.array(total / chosen.size if reduction == _MEAN else total), np.array(chosen.size, a.dtype)
+        number = few.size
+        total = -a.take(few).dot(blocks.ones_along(number, dtype))  # by BLAS, as in `row_sums`
+        return _array(total / number if reduction == _MEAN else total), blocks.as_0d(number, dtype)
+    _check_nll(a, target, weight)
+    if dtype.kind not in "fV":
+        unsupported("nll_loss_out_frame", dtype)
     key, used = _nll_key(a, target, ignore_index)
     losses = np.negative(a[key])  # of the targets that are not ignored
     weights = None if weight is None else weight[key[1] if a.ndim > 1 else key[0]]
@@ -67,14 +70,19 @@ def nll_loss_backward(
     total_weight: np.ndarray,
 ) -> np.ndarray:
     """The gradient of `nll_loss`: minus `grad`, weighted, at the classes `target`, and zero elsewhere."""
+    if weight is None and reduction and (few := _few_places(input, target, ignore_index)) is not None:
+        result = _zeros(input.shape, input.dtype)
+        if reduction == _MEAN:
+            # (Of numbers of single precision, a quotient of double precision is rounded to the same.)
+            is_exact = input.dtype.char in "fd"
+            grad = grad.item() / total_weight.item() if is_exact else grad / total_weight
+        result.put(few, -grad)
+        return result
     if type(input) is np.ndarray:
         shared = compiled.zeros(input.shape, input.dtype)
         result = np.zeros(input.shape, input.dtype) if shared is None else shared  # a sixth of zeros_like's time
     else:
         result = np.zeros_like(input, shape=input.shape, order="C")
-    if weight is None and reduction and (few := _few_places(input, target, ignore_index)) is not None:
-        result.put(few, -(grad if reduction == _SUM else grad / total_weight))
-        return result
     key, used = _nll_key(input, target, ignore_index)
     if reduction == _NONE:
         part = grad if input.ndim == 1 else (grad if used is None else grad[used])
@@ -116,21 +124,22 @@ def _nll_key(a: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[tupl
 
 
 @lru_cache(maxsize=64)
-def _starts(rows: int, width: int) -> np.ndarray:
-    return np.arange(0, rows * width, width)
+def _rows_and_classes(rows: int, classes: int) -> tuple[np.ndarray, frozenset[int]]:
+    return np.arange(0, rows * classes, classes), frozenset(range(classes))
 
 
 def _few_places(a: np.ndarray, target: np.ndarray, ignore_index: int) -> np.ndarray | None:
     """Where in a matrix the targets' elements are, counted through its rows; None unless they are few and all count."""
-    if a.ndim != 2 or not 0 < target.size <= _FEW or target.dtype.char != "l" or type(a) is not np.ndarray:
+    if type(a) is not ndarray or a.ndim != 2 or target.dtype.char != "l":
+        return None
+    rows, classes = a.shape
+    if not 0 < rows <= _FEW or classes > 1024 or target.shape != (rows,) or 0 <= ignore_index < classes:
         return None
     if hasattr(a, "place"):  # to read the targets is to wait for the device
         return None
-    rows, classes = a.shape
-    numbers = target.tolist()  # (a reduction costs as much as one of a hundred numbers)
-    if max(numbers) >= classes or min(numbers) < 0 or 0 <= ignore_index < classes:
-        return None
-    return _starts(rows, classes) + target
+    starts, known = _rows_and_classes(rows, classes)
+    # (A reduction of an array costs as much as that of a hundred numbers.)
+    return starts + target if known.issuperset(target.tolist()) else None
 
 
 def _check_nll(a: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> None:
@@ -141,6 +150,8 @@ def _check_nll(a: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> 
     if target.dtype != np.int64 and target.dtype != np.uint8:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target.dtype)}")
     classes = a.shape[1] if a.ndim > 1 else a.shape[0]
+    if a.ndim < 3 and target.ndim > 1 and (a.ndim == 1 or target.shape[0] == a.shape[0]):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if a.ndim == 1:
         if target.size != 1 or target.ndim > 1:
             raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.size}")
@@ -272,6 +283,8 @@ def multi_margin_loss(
     a: np.ndarray, target: np.ndarray, p: int, margin: float, weight: np.ndarray | None, reduction: int
 ) -> np.ndarray:
     """How much the target class is not above every other by `margin`, to the power `p`, averaged over the classes."""
+    if a.dtype.kind not in "fV":
+        unsupported("multi_margin_loss_cpu_kernel", a.dtype)
     rows, index = a.reshape(-1, a.shape[-1] if a.ndim else 1), target.reshape(-1, 1)
     gaps = _above_zero(margin - np.take_along_axis(rows, index, 1) + rows)
     if p == 2:
@@ -287,7 +300,7 @@ def multi_margin_loss(
 
 def multilabel_margin_loss(a: np.ndarray, target: np.ndarray, reduction: int) -> tuple[np.ndarray, np.ndarray]:
     """How much each target class is not above every other by 1; and which classes are targets."""
-    if a.dtype.kind == "c":
+    if a.dtype.kind not in "fV":
         unsupported("multilabel_margin_loss_forward_out_frame", a.dtype)
     rows = a.reshape(-1, a.shape[-1] if a.ndim else 1)
     labels = target.reshape(rows.shape)

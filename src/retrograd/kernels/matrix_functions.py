@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .linalg_checks import check_finite, check_floating, check_matrices
+from .linalg_checks import check_floating, check_matrices, svd
 from .promotion import is_half
 from .solve import matrix_tolerance
 
@@ -18,9 +18,8 @@ def linalg_matrix_rank(A: np.ndarray, atol: Any = None, rtol: Any = None, hermit
         raise RuntimeError("This function doesn't handle types other than float and double")
     if not A.size:
         return np.zeros(A.shape[:-2], np.int64)
-    check_finite(A)
-    values = np.abs(np.linalg.eigvalsh(A)) if hermitian else np.linalg.svd(A, compute_uv=False)
-    bound = np.asarray(matrix_tolerance(A, values.max(-1), atol, rtol))
+    values = np.abs(np.linalg.eigvalsh(A)) if hermitian else svd(A, compute_uv=False)
+    bound = np.asarray(matrix_tolerance(A, values.max(-1), atol, rtol, "torch.linalg.matrix_rank"))
     return np.asarray((values > bound[..., None]).sum(-1), np.int64)
 
 

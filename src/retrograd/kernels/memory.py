@@ -46,7 +46,7 @@ def clone(a: np.ndarray, memory_format: Any = None) -> np.ndarray:
             return np.moveaxis(np.moveaxis(_check_channels(a, name), 1, -1).copy(), -1, 1)
     if a.flags.c_contiguous:
         return row_major(a)
-    if 0 not in a.strides:
+    if _numpy_knows_the_layout(a):
         return a.copy("K")
     result = dense_like(a, a.dtype)
     result[...] = a
@@ -57,20 +57,23 @@ def to_dtype(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """`a` with elements of `dtype`: `a` itself where they are already; the imaginary part is dropped silently."""
     if a.dtype == dtype:
         return a
+    plain = a.flags.c_contiguous or _numpy_knows_the_layout(a)
     if a.dtype.num >= 256 or dtype.num >= 256 or dtype.names is not a.dtype.names:
-        converted = convert(a, dtype)
-        if a.flags.c_contiguous or 0 not in a.strides:
-            return converted
-        a = converted
-    if a.dtype.kind == "c" and dtype.kind not in "cb":
-        a = a.real
-        if a.dtype == dtype:
-            return a.copy("K")
-    if a.flags.c_contiguous or 0 not in a.strides:
-        return a.astype(dtype)
+        values = convert(a, dtype)
+        if plain:
+            return values
+    else:
+        values = a.real if a.dtype.kind == "c" and dtype.kind not in "cb" else a
+        if plain:
+            return values.astype(dtype)
     result = dense_like(a, dtype)
-    result[...] = a
+    result[...] = values
     return result
+
+
+def _numpy_knows_the_layout(a: np.ndarray) -> bool:
+    """Does a copy in NumPy's K order lie as torch's does?"""
+    return 0 not in a.strides and 1 not in a.shape
 
 
 def to_copy(a: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
@@ -104,7 +107,8 @@ def copy(a: np.ndarray, src: np.ndarray, non_blocking: bool = False, out: np.nda
     if source.dtype.kind == "c" and a.dtype.kind not in "cb":
         source = source.real
     result = np.empty_like(a) if out is None else out
-    np.copyto(result, source, casting="unsafe")
+    if not (source.dtype is result.dtype and compiled.copied_into(result, source)):
+        np.copyto(result, source, casting="unsafe")
     return result
 
 

@@ -12,14 +12,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from . import compiled
-from .blocks import TINY, dots, long_rows, ones, row_blocks, row_sums, shares_across
+from .blocks import TINY, as_0d, dots, long_rows, ones, ones_along, row_blocks, row_sums, shares_across
 from .compiled import LARGE
 from .promotion import cast_number, is_half, scalar_name, unsupported
-from .storage import keeps_channels_last, shape_text
+from .storage import keeps_channels_last, keeps_channels_last_of_dense, shape_text
 
 Array = np.ndarray
+# Names of their own: looked up in np they cost a small layer_norm two hundredths.
+_subtract, _sqrt, _reciprocal = np.subtract, np.sqrt, np.reciprocal
 
 
 def _by_channel(x: Array) -> Array:
@@ -41,6 +44,25 @@ def _dot(x: Array, y: Array) -> Array:
 def _column(values: Array, x: Array) -> Array:
     """One value a channel, to be broadcast against `x`."""
     return values.astype(x.dtype, copy=False).reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def _check_dtypes(input: Array, *parameters: Array | None) -> None:
+    """Parameters have the dtype of the input, or are all float32 beside an input in half precision."""
+    given = [p for p in parameters if p is not None]
+    if all([p.dtype == input.dtype for p in given]):
+        return
+    if given[0].dtype == input.dtype:
+        other = next(p.dtype for p in given if p.dtype != input.dtype)
+        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(other)}")
+    if any([p.dtype != np.float32 for p in given]):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if not is_half(input.dtype):
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
+def _statistics_dtype(input: Array, *parameters: Array | None) -> np.dtype:
+    """That of the means and deviations that are kept: the parameters', where they have more precision."""
+    return next((p.dtype for p in parameters if p is not None), input.dtype)
 
 
 # -------------------------------------------------------------------------------------------------- passes by channel
@@ -108,7 +130,7 @@ def _combine(grad: Array, x: Array, mean: Array, a: Array, b: Array, c: Array) -
 # ------------------------------------------------------------------------------------------------------ batch norm
 
 
-@keeps_channels_last
+@keeps_channels_last_of_dense
 def native_batch_norm(
     input: Array,
     weight: Array | None,
@@ -208,10 +230,7 @@ def _check_batch_norm(
             raise RuntimeError(f"{name} must be defined in evaluation mode")
     if input.dtype.kind not in "fV":
         unsupported("batch_norm", input.dtype)
-    for part in parts.values():
-        if part is not None and part.dtype != input.dtype and not (is_half(input.dtype) and part.dtype == np.float32):
-            name = scalar_name(input.dtype)
-            raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
+    _check_dtypes(input, weight, bias, running_mean, running_var)
 
 
 # ------------------------------------------------------------------------------------------------------ group norm
@@ -228,8 +247,9 @@ def native_group_norm(
     x = (input.astype(np.float32) if is_half(dtype) else input).reshape(N, group, C // group * HxW)
     w = None if weight is None else weight.astype(x.dtype, copy=False).reshape(channels, 1)
     b = None if bias is None else bias.astype(x.dtype, copy=False).reshape(channels, 1)
+    kept = _statistics_dtype(input, weight, bias)
     if x.size > LARGE and (fast := compiled.group_norm(x, w, b, channels, eps)) is not None:
-        means, scales = (part.reshape(batch, num_groups).astype(dtype, copy=False) for part in fast[1:])
+        means, scales = (part.reshape(batch, num_groups).astype(kept, copy=False) for part in fast[1:])
         return fast[0].astype(dtype, copy=False).reshape(input.shape), means, scales
     width = x.dtype.type(x.shape[2] or 1)
     result = np.empty_like(x, order="C")
@@ -253,7 +273,7 @@ def native_group_norm(
         if b is not None:
             channelwise += b
         mean[block], rstd[block] = middle, scale
-    means, scales = (part[:, :, 0].astype(dtype, copy=False) for part in (mean, rstd))
+    means, scales = (part[:, :, 0].astype(kept, copy=False) for part in (mean, rstd))
     return result.astype(dtype, copy=False).reshape(input.shape), means, scales
 
 
@@ -359,10 +379,7 @@ def _check_group_norm(
             )
     if input.dtype.kind not in "fV":
         unsupported("GroupNormKernelImpl", input.dtype)
-    for part in (weight, bias):
-        if part is not None and part.dtype != input.dtype and not (is_half(input.dtype) and part.dtype == np.float32):
-            name = scalar_name(input.dtype)
-            raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {name}")
+    _check_dtypes(input, weight, bias)
 
 
 def layer_norm(
@@ -375,19 +392,22 @@ def layer_norm(
     """`a` with mean 0 and variance 1 over its last dimensions, scaled and shifted; with the mean and 1/deviation."""
     shape = tuple(normalized_shape)
     dtype = a.dtype
-    for part in (weight, bias):
-        if part is not None and (part.shape != shape or part.dtype is not dtype):
-            _check_layer_norm(a, shape, weight, bias)
+    if weight is not None and (weight.shape != shape or weight.dtype is not dtype):
+        _check_layer_norm(a, shape, weight, bias)
+    if bias is not None and (bias.shape != shape or bias.dtype is not dtype):
+        _check_layer_norm(a, shape, weight, bias)
     before = a.ndim - len(shape)
     if not shape or before < 0 or a.shape[before:] != shape or dtype.kind not in "fV":
         _check_layer_norm(a, shape, weight, bias)
-    if before == 1 and a.ndim == 2 and a.size <= TINY and type(a) is np.ndarray and dtype.char in "fd":
+    if before == 1 and a.ndim == 2 and a.size <= TINY and type(a) is ndarray and dtype.char in "fd":
         fast = compiled.layer_norm(a, weight, bias, eps) if a.size > compiled.rows_from else None
         return _normalize_tiny(a, weight, bias, eps) if fast is None else fast
     width = math.prod(shape)
     rows = math.prod(a.shape[:before])
     x = a.reshape(rows, width)
+    statistics = dtype
     if is_half(dtype):
+        statistics = _statistics_dtype(a, weight, bias)
         x = x.astype(np.float32)
         weight, bias = (None if part is None else part.astype(np.float32) for part in (weight, bias))
     scale = weight if weight is None or weight.ndim == 1 else weight.reshape(width)
@@ -407,7 +427,7 @@ def layer_norm(
     kept = a.shape[:before] + (1,) * len(shape)
     result, mean, rstd = parts[0].reshape(a.shape), parts[1].reshape(kept), parts[2].reshape(kept)
     if is_half(dtype):
-        return result.astype(dtype), mean.astype(dtype), rstd.astype(dtype)
+        return result.astype(dtype), mean.astype(statistics, copy=False), rstd.astype(statistics, copy=False)
     return result, mean, rstd
 
 
@@ -437,16 +457,16 @@ def _normalize_tiny(
     x: np.ndarray, scale: np.ndarray | None, shift: np.ndarray | None, eps: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same for a matrix of few elements, by products where that is quicker: see `TINY`."""
-    share, spread, _ = shares_across(x.shape[1], x.dtype)
+    width, dtype = x.shape[1], x.dtype
+    share, spread, _ = shares_across(width, dtype)
     mean = x.dot(share)
-    out = np.subtract(x, mean.dot(spread), order="C")
+    out = mean.dot(spread)
+    _subtract(x, out, out)
     rstd = (out * out).dot(share)
-    rstd += np.array(eps, x.dtype)
-    np.sqrt(rstd, rstd)
-    np.reciprocal(rstd, rstd)
-    out *= rstd.dot(spread)
-    if scale is not None:
-        out *= scale
+    rstd += as_0d(eps, dtype)
+    _sqrt(rstd, rstd)
+    _reciprocal(rstd, rstd)
+    out *= rstd.dot(spread if scale is None else scale.reshape(1, width))
     if shift is not None:
         out += shift
     return out, mean, rstd
@@ -476,9 +496,7 @@ def _check_layer_norm(
         )
     if a.dtype.kind not in "fV":
         unsupported("LayerNormKernelImpl", a.dtype)
-    for p in (weight, bias):
-        if p is not None and p.dtype != a.dtype:
-            raise RuntimeError(f"mixed dtype (CPU): expect parameter to have scalar type of {scalar_name(a.dtype)}")
+    _check_dtypes(a, weight, bias)
 
 
 def layer_norm_backward(
@@ -494,16 +512,17 @@ def layer_norm_backward(
     """The gradients of `layer_norm` for its input, weight and bias, those that `output_mask` asks for."""
     shape = tuple(normalized_shape)
     dtype = input.dtype
-    if is_half(dtype):
+    if dtype.char not in "fd" and is_half(dtype):
         wide = [None if p is None else p.astype(np.float32) for p in (grad, input, mean, rstd, weight, bias)]
-        narrow = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
-        return tuple([None if p is None else p.astype(dtype) for p in narrow])  # type: ignore[return-value]
+        single = layer_norm_backward(wide[0], wide[1], shape, *wide[2:], output_mask)  # type: ignore[arg-type,call-arg]
+        narrow = (dtype, mean.dtype, mean.dtype)
+        return tuple([None if p is None else p.astype(d) for p, d in zip(single, narrow)])  # type: ignore[return-value]
     if input.ndim == 2 and len(shape) == 1 and input.size <= LARGE and mean.ndim == rstd.ndim == 2:
-        if input.size > compiled.rows_from and type(grad) is np.ndarray:
+        if input.size > compiled.rows_from and type(grad) is ndarray:
             fast = compiled.layer_norm_backward(grad, input, mean, rstd, weight, output_mask)
             if fast is not None:
                 return tuple(fast)  # type: ignore[return-value]
-        if input.size <= TINY and type(grad) is np.ndarray and grad.dtype is dtype and dtype.char in "fd":
+        if input.size <= TINY and type(grad) is ndarray and grad.dtype is dtype and dtype.char in "fd":
             return _layer_norm_tiny_backward(grad, input, mean, rstd, weight, output_mask)
         found = _layer_norm_rows_backward(grad, input, mean, rstd, weight, output_mask, (None, None, None))
         return tuple(found)  # type: ignore[return-value]
@@ -579,9 +598,9 @@ def _layer_norm_tiny_backward(
     g: np.ndarray, x: np.ndarray, mean: np.ndarray, rstd: np.ndarray, weight: np.ndarray | None, mask: Sequence[bool]
 ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
     """The same for matrices of few elements, by products where that is quicker: see `TINY`."""
-    rows, width = x.shape
-    share, spread, shares = shares_across(width, x.dtype)
-    down = ones(rows, x.dtype)
+    (rows, width), dtype = x.shape, x.dtype
+    share, spread, shares = shares_across(width, dtype)
+    down = ones_along(rows, dtype)
     grad_bias = down.dot(g) if mask[2] else None
     scale = rstd.dot(spread)
     normal = x - mean.dot(spread)
@@ -599,7 +618,7 @@ def _layer_norm_tiny_backward(
         normal *= products.dot(weights)
         normal += g.dot(weights)
         g = g * weight
-    result = np.subtract(g, normal, normal)
+    result = _subtract(g, normal, normal)
     result *= scale
     return result, grad_weight, grad_bias
 
@@ -615,7 +634,8 @@ def native_layer_norm_backward(
     edges: Sequence[Any],
 ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
     """`layer_norm_backward` for the inputs whose edge is not None, as the operator's formula calls it."""
-    mask = [edge is not None for edge in edges]
+    a, b, c = edges
+    mask = a is not None, b is not None, c is not None
     return layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight, None, mask)
 
 

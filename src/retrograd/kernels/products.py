@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import compiled
 from .compiled_products import product as fast_product
 from .dims import normalize_dim, normalize_dims
 from .promotion import broadcast_shape, cast_number, is_half, promote, result_dtype, scalar_name, store, unsupported
@@ -137,9 +138,16 @@ def mv(input: np.ndarray, vec: np.ndarray) -> np.ndarray:
     return _product(input, vec)
 
 
+_LONG = 1 << 18  # elements from which on a dot product is worth several threads, where BLAS has one
+
+
 def dot(input: np.ndarray, tensor: np.ndarray) -> np.ndarray:
     """The sum of the products of two vectors' elements."""
     _check_dot("dot", input, tensor)
+    if input.size >= _LONG and compiled.worth(input.size) > 1:
+        fast = compiled.sum_rows(input, 1, tensor)
+        if fast is not None:
+            return fast.reshape(())
     return np.asarray(_product(input, tensor))
 
 
@@ -380,7 +388,7 @@ def addr(
             raise RuntimeError(
                 f"For integral input tensors, argument {name} must not be a floating point number."
             )
-    product = np.multiply(vec1[:, None], vec2, dtype=dtype, casting="unsafe")
+    product = vec1.astype(dtype, copy=False)[:, None] * vec2.astype(dtype, copy=False)
     return store(_add_scaled(product, input.astype(dtype, copy=False), beta, alpha), out)
 
 

@@ -22,10 +22,11 @@ from .promotion import as_array, is_half, is_stored, operand, real_dtype, scalar
 
 Dims = int | Sequence[int] | None
 
-_BOOL, _INT64, _HALF = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float16)
+_BOOL, _INT64, _HALF, _SINGLE = map(np.dtype, (np.bool_, np.int64, np.float16, np.float32))
 
 
 _sum: Any = np.add.reduce
+_empty: Any = np.empty
 
 
 def _as_dtype(r: Any, dtype: np.dtype) -> ndarray:
@@ -110,10 +111,10 @@ def sum_all(a: ndarray, dtype: np.dtype | None = None) -> ndarray:
     """The sum of all elements."""
     if dtype is None and type(a) is ndarray:
         d = a.dtype
-        if d.kind in "fc" and d is not _HALF:
+        if d is _SINGLE or (d.kind in "fc" and d is not _HALF):
             if a.size > LARGE:
                 return sum(a)
-            return _sum(a, None, None, np.empty((), d))  # `out` saves making an array of a scalar
+            return _sum(a, None, None, _empty((), d))  # `out` saves making an array of a scalar
     return sum(a, None, False, dtype)
 
 

@@ -17,7 +17,7 @@ from . import compiled
 from .pool import adaptive_bounds, avg_pool, avg_pool_backward
 from .products import matmul
 from .promotion import unsupported, work_dtype
-from .storage import keeps_channels_last
+from .storage import has_channels_last, keeps_channels_last, with_channels_last
 
 Ints = Sequence[int]
 
@@ -162,6 +162,12 @@ def resample(
     return x.astype(a.dtype, order="C", copy=x is a)
 
 
+#: Where gradients, too, keep the channels innermost: torch's other kernels of this kind know one layout of them.
+_KEEPING_GRADIENTS = {
+    ("nearest", 2), ("nearest-exact", 2), ("linear", 2), ("linear", 3), ("antialias-linear", 2), ("area", 2),
+}  # fmt: skip
+
+
 def resample_backward(
     grad: np.ndarray, input_size: Ints, mode: str, align_corners: bool, scales: Sequence[float | None]
 ) -> np.ndarray:
@@ -185,7 +191,10 @@ def resample_backward(
         elif _is_identity_matrix(source):
             continue
         x = _multiply(x.astype(wide, copy=False), source.T, axis)
-    return x.astype(grad.dtype, order="C", copy=x is grad)
+    x = x.astype(grad.dtype, order="C", copy=x is grad)
+    if (mode, dims) in _KEEPING_GRADIENTS and not grad.flags.c_contiguous and has_channels_last(grad):
+        return with_channels_last(x)
+    return x
 
 
 def _multiply(x: np.ndarray, matrix: np.ndarray, axis: int) -> np.ndarray:

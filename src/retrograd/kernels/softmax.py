@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from . import blocks, compiled
 from .dims import normalize_dim
@@ -13,6 +14,7 @@ from .promotion import unsupported, work_dtype
 # Names of their own: looked up in np they cost a small softmax a tenth.
 _max: Any = np.maximum.reduce
 _sum: Any = np.add.reduce
+_exp, _log, _subtract = np.exp, np.log, np.subtract
 
 
 def softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarray:
@@ -32,6 +34,14 @@ def softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarra
 
 def log_softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.ndarray:
     """The logarithm of `softmax`, without its loss of precision."""
+    if dtype is None and _is_tiny(a, dim) and a.size <= compiled.rows_from:
+        down, across = blocks.ones_across(a.shape[1], a.dtype)
+        x = _max(a, 1, None, None, True).dot(across)
+        _subtract(a, x, x)
+        total = _exp(x).dot(down)
+        _log(total, total)
+        x -= total.dot(across)
+        return x
     a, dim, target = _softmax_input("log_softmax", a, dim, dtype)
     if not a.ndim:  # as a row, so that there are buffers to write to
         return log_softmax(a.reshape(1), 0).astype(target).reshape(())
@@ -40,17 +50,21 @@ def log_softmax(a: np.ndarray, dim: int, dtype: np.dtype | None = None) -> np.nd
     if a.size > compiled.rows_from and (fast := blocks.rows("log_softmax", _log_softmax_rows, (a,), dim)) is not None:
         return fast.astype(target, copy=False)
     x = np.subtract(a, _max(a, dim, None, None, True), order="C")
-    total = _sums(np.exp(x), dim)
+    total = _sum(np.exp(x), dim, None, None, True)
     np.log(total, total)
     x -= total
     return x if x.dtype == target else x.astype(target)
 
 
-def _sums(x: np.ndarray, dim: int) -> np.ndarray:
-    """The sums along `dim`, which stays: those of rows of few elements by a product, see `blocks.TINY`."""
-    if dim == 1 and x.ndim == 2 and x.size <= blocks.TINY and type(x) is np.ndarray and x.dtype.char in "fd":
-        return x.dot(blocks.ones_down(x.shape[1], x.dtype))
-    return _sum(x, dim, None, None, True)
+def _is_tiny(a: np.ndarray, dim: int) -> bool:
+    """Is it a matrix of few elements, whose rows are summed, and sums spread over them, by products? See `TINY`."""
+    return (
+        (dim == 1 or dim == -1)
+        and type(a) is ndarray
+        and a.ndim == 2
+        and 0 < a.size <= blocks.TINY
+        and a.dtype.char in "fd"
+    )
 
 
 def _softmax_input(name: str, a: np.ndarray, dim: int, dtype: np.dtype | None) -> tuple[np.ndarray, int, np.dtype]:
@@ -86,6 +100,11 @@ def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarr
 
 def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of `log_softmax` from its `result`: ``grad - exp(result) * sum(grad)``."""
+    if _is_tiny(grad, dim):
+        down, across = blocks.ones_across(grad.shape[1], grad.dtype)
+        x = _exp(result)
+        x *= grad.dot(down).dot(across)
+        return _subtract(grad, x, x)
     if not grad.ndim:
         return np.asarray(grad - np.exp(result) * grad)
     dim = normalize_dim(dim, grad.ndim)
@@ -94,7 +113,7 @@ def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.n
         if fast is not None:
             return fast
     x = np.exp(result)
-    x *= _sums(grad, dim)
+    x *= _sum(grad, dim, None, None, True)
     return np.subtract(grad, x, out=x)
 
 

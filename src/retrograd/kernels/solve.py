@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 
 from .decompositions import _batch, _lu, _no_info, _trsm, linalg_lu_solve
-from .linalg_checks import check_equation, check_finite, check_floating, check_info, check_matrices, check_same_dtype
+from .linalg_checks import check_equation, check_floating, check_info, check_matrices, check_same_dtype, svd
 from .promotion import scalar_name
 
 
-def matrix_tolerance(a: np.ndarray, largest: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
+def matrix_tolerance(a: np.ndarray, largest: np.ndarray, atol: Any, rtol: Any, function: str) -> np.ndarray:
     """Below which a singular value counts as zero, for every matrix."""
+    for name, value in (("atol", atol), ("rtol or rcond" if "pinv" in function else "rtol", rtol)):
+        if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+            raise RuntimeError(
+                f"{function}: {name} tensor of complex type is not supported. Got {scalar_name(value.dtype)}"
+            )
     if rtol is None:
         given = atol is not None and np.any(np.asarray(atol) > 0)
         relative = 0.0 if given else np.finfo(a.dtype).eps * max(a.shape[-2:])
@@ -31,17 +36,16 @@ def linalg_pinv(A: np.ndarray, atol: Any = None, rtol: Any = None, hermitian: bo
         )
     if not A.size:
         return np.empty((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype)
-    check_finite(A)
     if hermitian:
         check_matrices(A, "linalg.pinv", True)
         values, v = np.linalg.eigh(A)
         size = np.abs(values)
         largest, left, right = size.max(-1), v, v.swapaxes(-1, -2).conj()
     else:
-        u, values, vh = np.linalg.svd(A, full_matrices=False)
+        u, values, vh = svd(A, full_matrices=False)
         size, largest = values, values[..., 0]
         left, right = vh.swapaxes(-1, -2).conj(), u.swapaxes(-1, -2).conj()
-    keep = size > np.asarray(matrix_tolerance(A, largest, atol, rtol))[..., None]
+    keep = size > np.asarray(matrix_tolerance(A, largest, atol, rtol, "torch.linalg.pinv"))[..., None]
     inverse = np.divide(1, values, out=np.zeros_like(values), where=keep)
     return ((left * inverse[..., None, :]) @ right).astype(A.dtype, copy=False)
 
@@ -65,8 +69,7 @@ def linalg_lstsq(
         what = "(-1)" if B.ndim == 1 else "(-2)"
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size{what}")
     m, n = A.shape[-2:]
-    check_finite(A)
-    u, s, vh = np.linalg.svd(A, full_matrices=False)
+    u, s, vh = svd(A, full_matrices=False)
     bound = (np.finfo(A.dtype).eps * max(m, n) if rcond is None else rcond) * (s[..., :1] if s.size else 0)
     keep = s > bound
     inverse = np.divide(1, s, out=np.zeros_like(s), where=keep)

@@ -70,12 +70,12 @@ _ERF_Q = [np.array(c, np.float32) for c in (
     4.9743534858856553e-01, 1.0,
 )]  # fmt: skip
 _ERF_BLOCK = 16384  # elements: the scratch arrays stay in the cache
-_ERF_SMALL = 512  # elements: below, one call of SciPy is faster than thirty of NumPy
+ERF_SMALL = 512  # elements: below, one call of SciPy is faster than thirty of NumPy
 
 
 def erf(a: ndarray, out: ndarray | None = None) -> ndarray:
     """The error function."""
-    if type(a) is ndarray and a.dtype is _FLOAT32 and a.size > _ERF_SMALL:
+    if type(a) is ndarray and a.dtype is _FLOAT32 and a.size > ERF_SMALL:
         if out is not None:
             check_out(out, _FLOAT32, a.shape)
         if out is None or out.dtype is not _FLOAT32 or not out.flags.c_contiguous:

@@ -192,17 +192,24 @@ def is_contiguous(a: np.ndarray, memory_format: Any = None) -> bool:
     return a.ndim == (5 if "3d" in str(memory_format) else 4) and np.moveaxis(a, 1, -1).flags.c_contiguous
 
 
-def keeps_channels_last(kernel: Callable[..., Any], most_dims: int = 5, operands: int = 1) -> Callable[..., Any]:
-    """A kernel whose results lie in memory as torch's do: channels innermost, where an operand has them so."""
+def keeps_channels_last(
+    kernel: Callable[..., Any], most_dims: int = 5, operands: int = 1, dense: bool = False
+) -> Callable[..., Any]:
+    """A kernel whose results lie in memory as torch's do: channels innermost, where an operand has them so.
+
+    `dense`: or where it may be read so, whatever the strides of its dimensions of one element say.
+    """
 
     @functools.wraps(kernel)
     def laid_out(*args: Any, **kwargs: Any) -> Any:
         result = kernel(*args, **kwargs)
         for a in args[:operands]:
-            if not a.flags.c_contiguous and a.ndim <= most_dims and has_channels_last(a):
+            if not a.flags.c_contiguous and a.ndim <= most_dims and (
+                has_channels_last(a) or (dense and a.ndim > 3 and np.moveaxis(a, 1, -1).flags.c_contiguous)
+            ):
                 if isinstance(result, tuple):
-                    return tuple([_with_channels_last(part) if part.ndim == a.ndim else part for part in result])
-                return _with_channels_last(result)
+                    return tuple([with_channels_last(part) if part.ndim == a.ndim else part for part in result])
+                return with_channels_last(result)
         return result
 
     return laid_out
@@ -211,6 +218,11 @@ def keeps_channels_last(kernel: Callable[..., Any], most_dims: int = 5, operands
 def keeps_channels_last_of_images(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The same where torch has no such layout for volumes."""
     return keeps_channels_last(kernel, most_dims=4)
+
+
+def keeps_channels_last_of_dense(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The same where torch asks for the order of the elements alone, not for strides."""
+    return keeps_channels_last(kernel, dense=True)
 
 
 def keeps_channels_last_of_either(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -225,15 +237,19 @@ def has_channels_last(a: np.ndarray) -> bool:
     """
     if a.ndim not in (4, 5):
         return False
+    given = strides(a)
+    if not given[1]:
+        return False
     least = 0
     for d in (1, *range(a.ndim - 1, 1, -1), 0):
-        if not a.shape[d] or a.strides[d] < least or (d == 0 and least == a.strides[1]):
+        if not a.shape[d] or given[d] < least or (d == 0 and least == given[1]):
             return False
-        least = a.strides[d] * a.shape[d]
+        least = given[d] * a.shape[d]
     return True
 
 
-def _with_channels_last(a: np.ndarray) -> np.ndarray:
+def with_channels_last(a: np.ndarray) -> np.ndarray:
+    """`a` with dimension 1 innermost in memory."""
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)
 
 
@@ -247,22 +263,25 @@ def _check_channels(a: np.ndarray, memory_format: str) -> np.ndarray:
 def dense_like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """An uninitialized dense array with the shape of `a` and its order of dimensions in memory.
 
-    NumPy's own K order takes a stride of 0 for the smallest and so makes an expanded array column-major.  Torch takes
-    it for no information and leaves the dimension where it is, which keeps the copy viewable.
+    It has the very strides of `a` if that is dense, also in dimensions of one element: `has_channels_last` asks for
+    those.  Otherwise NumPy's own K order would take a stride of 0 for the smallest and so make an expanded array
+    column-major.  Torch takes it for no information and leaves the dimension where it is: the copy stays viewable.
     """
-    shape, given = a.shape, a.strides
-    order: list[int] = []  # outermost first
-    for dim in range(a.ndim):
-        place = len(order)
-        if given[dim] and shape[dim] != 1:
-            for i in range(len(order) - 1, -1, -1):
-                other = order[i]
-                if given[other] == 0 or shape[other] == 1:
-                    continue
-                if abs(given[other]) >= abs(given[dim]):
-                    break
-                place = i
-        order.insert(place, dim)
+    shape, given = a.shape, strides(a)
+    if _is_dense(a):
+        memory = np.empty_like(a, dtype=dtype, order="C", shape=(a.size,))
+        return restride(memory, shape, tuple([s * memory.itemsize for s in given]))
+    order = list(range(a.ndim))  # outermost first
+    for last in range(a.ndim - 2, -1, -1):
+        at = last
+        for i in range(last + 1, a.ndim):
+            outer, inner = given[order[at]], given[order[i]]
+            if not outer or not inner or (outer == inner and shape[order[i]] <= shape[order[at]]):
+                continue
+            if inner < outer:
+                break
+            order[at], order[i] = order[i], order[at]
+            at = i
     dense = np.empty_like(a, dtype=dtype, order="C", shape=tuple([shape[d] for d in order]))
     inverse = [0] * a.ndim
     for i, d in enumerate(order):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import SHARED, is_used, on_threads, reduced, sum_rows
+from .compiled import SHARED, is_used, on_threads, reduced, sum_rows, update
 
 # The ufuncs that rules use, which share what is large among threads.
 _absolute, _add, _divide, _maximum, _minimum, _multiply, _negative, _sqrt, _subtract = map(
@@ -127,6 +127,12 @@ def _dot(x: Any, y: Any) -> float:
     return (np.dot(x, y) if found is None else found[0]).item()
 
 
+def _add_scaled(x: Any, y: Any, scale: float) -> None:
+    """``x += scale * y``."""
+    if x.size <= SHARED or not update("sgd_plain", [[x, y]], (scale,)):
+        _add(x, _multiply(y, x.dtype.type(scale)), x)
+
+
 def two_loops(
     grad: Any, changes: list[Any], steps: list[Any], ro: list[float], diagonal: float
 ) -> tuple[Any, list[Any]]:
@@ -135,17 +141,15 @@ def two_loops(
     dtype = grad.dtype
     if dtype.itemsize < 4:
         grad, changes, steps = grad.astype(np.float32), _as_float32(changes), _as_float32(steps)
-    d = np.negative(grad)
-    scaled = np.empty_like(d)
+    d = _negative(grad)
     coefficients = [0.0] * len(steps)
-    number = d.dtype.type
     for i in reversed(range(len(steps))):
         coefficients[i] = _dot(steps[i], d) * ro[i]
-        _subtract(d, _multiply(changes[i], number(coefficients[i]), scaled), d)
-    _multiply(d, number(diagonal), d)
+        _add_scaled(d, changes[i], -coefficients[i])
+    _multiply(d, d.dtype.type(diagonal), d)
     for i, step in enumerate(steps):
         rest = coefficients[i] - _dot(changes[i], d) * ro[i]
-        _add(d, _multiply(step, number(rest), scaled), d)
+        _add_scaled(d, step, rest)
     return d.astype(dtype, copy=False), [np.array(c, d.dtype).astype(dtype) for c in coefficients]
 
 

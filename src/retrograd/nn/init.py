@@ -122,7 +122,7 @@ def trunc_normal_(
             UserWarning,
             stacklevel=2,
         )
-    if _mode.skipping:
+    if _mode.skipping or tensor.is_meta:  # nothing is drawn where there are no values
         return tensor
     draw = _by_normals if _share(mean, std, a, b) > 0.3 else _by_uniforms
     with no_grad():

@@ -125,7 +125,7 @@ def _set_up(core: Any) -> None:
         "run_late_hooks": node_call.run_late_hooks,
         "apply_special": node_call.apply_special,
         "NoArray": description.NoArray,
-        "shared_signs": tuple(map(on_threads, (np.multiply, np.add, np.subtract, np.true_divide))),
+        "shared_signs": tuple(map(on_threads, (np.multiply, np.add, np.subtract, np.true_divide, np.negative))),
     }
     compute_dependencies = core.configure({**classes, **parts})
     names = ["__neg__", "__getitem__", "sum"]

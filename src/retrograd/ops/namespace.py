@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from .._generated import functions as _functions
 from ..core.late import operators as _operators
-from . import composite as _composite  # noqa: F401  # (declares operators, as does the next)
+from . import composite as _composite  # noqa: F401  # (declares operators, as do the next two)
 from . import factories as _factories  # noqa: F401
+from . import random_factories as _random_factories  # noqa: F401
 from .registry import SPACES as _SPACES
 
 if TYPE_CHECKING:
     from .._generated.composites import *
     from .._generated.functions import *  # type: ignore[assignment]
     from .factories import *  # type: ignore[assignment]
+    from .random_factories import *  # type: ignore[assignment]
 
     def __getattr__(name: str) -> Any: ...
 

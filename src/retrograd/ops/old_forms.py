@@ -41,9 +41,9 @@ def old_form(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
             f"{record.name}() received an invalid combination of arguments: it takes {count} positional arguments, but "
             f"{len(args)} were given"
         )
-    given = dict(zip(factors, numbers))
+    name, given = function.__name__, dict(zip(factors, numbers))
     call = ", ".join([*record.arguments[:count], *[f"{name}={value}" for name, value in given.items()]])
     say_once(
-        f"This overload of {record.name} is deprecated: numbers before tensors. Write {record.name}({call}) instead."
+        f"This overload of {name} is deprecated: numbers before tensors. Write {name}({call}) instead."
     )
     return function(*tensors, **{**kwargs, **given})

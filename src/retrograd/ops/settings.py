@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core import said_once
 from ..core.deterministic import asked
 from ..core.devices import CPU, as_device, default, device, refuse_other_default
 from .uninitialized import memory
@@ -21,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: What was set last.
-_settings: dict[str, Any] = {"warn_only": False, "precision": "highest", "warn_always": False}
+_settings: dict[str, Any] = {"warn_only": False, "precision": "highest"}
 _MODES = ("default", "warn", "error")
 _PRECISIONS = ("highest", "high", "medium")
 
@@ -92,15 +93,19 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Ask for every warning every time.  Here Python's own filters decide that, and this is only remembered."""
+    """Ask for the warnings that are given once in a process to be given each time; Python's filters have the last word.
+
+    >>> import retrograd as torch
+    >>> torch.set_warn_always(False)
+    """
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    _settings["warn_always"] = b
+    said_once.Settings.always = b
 
 
 def is_warn_always_enabled() -> bool:
     """What `set_warn_always` was last given."""
-    return _settings["warn_always"]
+    return said_once.Settings.always
 
 
 def get_default_device() -> device:

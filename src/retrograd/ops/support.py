@@ -241,6 +241,8 @@ def write_out(
         if not isinstance(target, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
     wanted = next((value for value in (*args, *kwargs.values()) if isinstance(value, dtype)), None)
+    if wanted is not None and name.endswith("norm"):
+        wanted = wanted.to_real()  # lengths are real
     if wanted is not None and len(outs) == 1 and outs[0].dtype is not wanted:
         raise RuntimeError(_other_dtype(wanted, outs[0].dtype))
     state = local.state
@@ -263,7 +265,7 @@ def write_out(
         begin_inplace(state, target, False)
     result = function(*args, **kwargs)
     if isinstance(out, Tensor) and isinstance(result, Tensor):
-        _check_exact(name, out, result)
+        _check_dtype(name, "result", out, result)
         if name in ("cat", "stack") and not can_cast(result._memory_.dtype, out._memory_.dtype):
             desired = out._type_name_()[:-6]
             raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {desired}")
@@ -272,8 +274,10 @@ def write_out(
     if not isinstance(result, tuple) or len(result) != len(outs):
         count = len(result) if isinstance(result, tuple) else 1
         raise TypeError(f"{name}(): argument 'out' must be tuple of {count} Tensors, one for each result")
-    for target, value in zip(outs, result, strict=True):
-        if target._memory_.dtype != value._memory_.dtype:
+    cast = name in _refusals()[0]
+    for field, target, value in zip(getattr(result, "_fields", outs), outs, result, strict=True):
+        _check_dtype(name, field, target, value)
+        if not cast and target._memory_.dtype != value._memory_.dtype:
             raise RuntimeError(_other_dtype(value.dtype, target.dtype))
         _check_target(target, value, tensors, apart)
     for target, value in zip(outs, result, strict=True):
@@ -295,26 +299,30 @@ def _apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[Any
 
 
 @cache
-def _exact() -> dict[str, str]:
-    """By name: the words in which a function refuses an ``out=`` of another dtype than its result has."""
-    found = {}
+def _refusals() -> tuple[dict[str, str], dict[str, str]]:
+    """By name, a function's words for an ``out=`` that its result cannot be cast to; for one of any other dtype."""
+    castable: dict[str, str] = {}
+    exact: dict[str, str] = {}
     with open(os.path.join(os.path.dirname(__file__), "out_dtypes.txt")) as lines:
         for line in lines:
             if not line.startswith("#"):
                 words, _, names = line.rpartition(" | ")
+                found, words = (castable, words[2:]) if words.startswith("~ ") else (exact, words)
                 found.update(dict.fromkeys(names.split(), words))
-    return found
+    return castable, exact
 
 
-def _check_exact(name: str, out: Tensor, result: Tensor) -> None:
+def _check_dtype(name: str, field: str, out: Tensor, result: Tensor) -> None:
     if out._memory_.dtype == result._memory_.dtype:
         return
-    words = _exact().get(name)
+    castable, exact = _refusals()
+    words = None if can_cast(result._memory_.dtype, out._memory_.dtype) else castable.get(name)
+    words = words or exact.get(name)
     if words is not None:
         raise RuntimeError(
             words.format(
                 result=C_NAMES[result.dtype.name], out=C_NAMES[out.dtype.name], Result=result._type_name_()[:-6],
-                Out=out._type_name_()[:-6],
+                Out=out._type_name_()[:-6], field=field,
             )
         )  # fmt: skip
 

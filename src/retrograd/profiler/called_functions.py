@@ -12,14 +12,14 @@ from functools import cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from ..ops import factories
+from ..ops import factories, random_factories
 from ..ops.registry import DECLARED
 
 if TYPE_CHECKING:
     from .events import FunctionEvent
     from .recording import Recorder
 
-_FACTORIES = factories.__file__
+_FACTORIES = (factories.__file__, random_factories.__file__)
 _HERE = os.path.dirname(os.path.dirname(__file__))
 #: Where functions composed of operators are defined: what else is called ``Tensor.x`` computes nothing.
 _COMPOSED = tuple(os.path.join(_HERE, *parts) for parts in (("ops", "composite"), ("nn", "functional")))
@@ -39,7 +39,7 @@ def _operators() -> dict[CodeType, str]:
         prefix = f"{space}_" if space in ("linalg", "special", "fft") else ""
         for name, function in functions.items():
             code = None if name.startswith("__") else _code(function)
-            if code is not None and code.co_filename.startswith((*_COMPOSED, _FACTORIES)):
+            if code is not None and code.co_filename.startswith((*_COMPOSED, *_FACTORIES)):
                 found.setdefault(code, f"aten::{prefix}{name}")
     return found
 
@@ -106,7 +106,7 @@ class CalledFunctions:
                 self._begin(frame, self._module_name(frame.f_locals["self"])).is_python_function = True
         elif event == "return" and self.open and self.open[-1][0] is frame:
             _, last = self.open.pop()
-            if self.recorder.profile_memory and frame.f_code.co_filename == _FACTORIES and arg is not None:
+            if self.recorder.profile_memory and frame.f_code.co_filename in _FACTORIES and arg is not None:
                 self.recorder.note_memory(last.cpu_children[0], arg)
             self.recorder.end(last)
         if self.before is not None:
@@ -120,7 +120,7 @@ class CalledFunctions:
                 code = frame.f_code
                 given = frame.f_locals
                 self.recorder.describe(event, [given.get(n) for n in code.co_varnames[: code.co_argcount]], {})
-            if frame.f_code.co_filename == _FACTORIES and name != "aten::empty":
+            if frame.f_code.co_filename in _FACTORIES and name != "aten::empty":
                 # The memory of a new tensor: NumPy takes and fills it in one, so that it has no time of its own.
                 self.recorder.end(self.recorder.begin("aten::empty"))
         return event

@@ -174,7 +174,7 @@ def test_the_same_order_given_the_same_permutation(n: int, num_samples: int | No
             size = more.get("size", args[1] if len(args) > 1 else None)
             return T.from_numpy(rng[0].integers(0, high, size))
 
-        where = retrograd.ops.factories if T is retrograd else theirs
+        where = retrograd.ops.random_factories if T is retrograd else theirs
         with monkeypatch.context() as patch:
             patch.setattr(where, "randperm", randperm)
             patch.setattr(where, "randint", randint)

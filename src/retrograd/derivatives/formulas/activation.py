@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from .shared import _is_complex
+from .shared import _is_complex, rounded_once
 
 
+@rounded_once
+def log_sigmoid_backward(ops: Any, grad: Any, self: Any) -> Any:
+    """The sigmoid of -x."""
+    return grad * ops.sigmoid(-self)
+
+
+@rounded_once
+def leaky_relu_backward(ops: Any, grad: Any, self: Any, negative_slope: Any) -> Any:
+    """1 above 0, else `negative_slope`."""
+    return ops.where(self > 0, grad, grad * negative_slope)
+
+
+@rounded_once
 def softplus_backward(ops: Any, grad: Any, self: Any, beta: Any, threshold: Any) -> Any:
     """sigmoid(beta x), and 1 where softplus is linear."""
     scaled = self * beta
@@ -32,18 +46,37 @@ def silu_curvature(ops: Any, self: Any) -> Any:
     return s * (1 - s) * (self * (1 - 2 * s) + 2)
 
 
+@rounded_once
 def mish_backward(ops: Any, grad: Any, self: Any) -> Any:
     """d/dx x * tanh(softplus(x))."""
     t = ops.tanh(ops.softplus(self))
     return grad * (t + self * (1 - t * t) * ops.sigmoid(self))
 
 
+@rounded_once
 def elu_backward(ops: Any, grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
     """The slope `scale` above 0, that of the exponential below."""
     negative = ops.exp(self * input_scale) * (alpha * scale * input_scale)
     return grad * ops.where(self <= 0, negative, ops.ones_like(self) * scale)
 
 
+def refusing_negative(name: str, slot: str, apply: Callable[..., Any]) -> Callable[..., Any]:
+    """`apply` of an activation's node, for its in-place variant, whose `slot` may not be negative: the result, which is
+    all that torch keeps, does not say then which side of 0 an element came from."""
+
+    def checked(node: Any, edges: Any, grads: Any) -> Any:
+        if getattr(node, slot) < 0:
+            raise RuntimeError(
+                f"In-place {'leakyReLu' if name == 'leaky_relu' else 'elu'} backward calculation is triggered with a "
+                "negative slope which is not supported. This is caused by calling in-place forward function with a "
+                "negative slope, please call out-of-place version instead."
+            )
+        return apply(node, edges, grads)
+
+    return checked
+
+
+@rounded_once
 def hardswish_backward(ops: Any, grad: Any, self: Any) -> Any:
     """0 below -3, 1 above 3, a line between."""
     inside = grad * (self * (1 / 3) + 0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import kernels
 from .shared import as_mask
 
 
@@ -19,6 +20,8 @@ def first_is_extreme(ops: Any, first: Any, other: Any) -> Any:
 
 def clamp_backward(ops: Any, grad: Any, self: Any, min: Any, max: Any) -> Any:
     """The gradient passes where the value lies within the limits, limits included; a NaN within none."""
+    if ops is kernels and (fast := kernels.clamp_large_backward(grad, self, min, max)) is not None:
+        return fast
     inside = None
     if min is not None:
         inside = ops.ge(self, _limit(min))

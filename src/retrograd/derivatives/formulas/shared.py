@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
+
+
+def rounded_once(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula of several steps on `grad` and `self`, each of which would be rounded in half precision."""
+
+    @functools.wraps(formula)
+    def computed(ops: Any, grad: Any, self: Any, *settings: Any) -> Any:
+        if self.itemsize != 2:
+            return formula(ops, grad, self, *settings)
+        if hasattr(self, "_memory_"):
+            return formula(ops, grad.float(), self.float(), *settings).to(self.dtype)
+        return formula(ops, grad.astype(np.float32), self.astype(np.float32), *settings).astype(self.dtype)
+
+    return computed
 
 
 def maybe_multiply(ops: Any, grad: Any, factor: Any) -> Any:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..._generated import functions as generated
+from ...core.type_info import finfo
 from ...kernels.dims import normalize_dim
 from ...kernels.promotion import scalar_name, unsupported
 from ...ops import namespace as ops
@@ -145,17 +144,20 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 @composite(space="nn.functional")
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """The input moved towards zero by `lambd`, and zero where it is nearer to it than that."""
     data = input._memory_
     if data.dtype.kind not in "fV":
         unsupported("softshrink_cpu", data.dtype)
-    if lambd < 0:
-        largest = f"{np.finfo(data.dtype).max:g}" if data.dtype.kind == "f" else "its largest number"
+    largest = finfo(input.dtype).max
+    if not 0 <= lambd <= largest:
         raise RuntimeError(
-            f"lambda must be in range [0, {largest}] for input dtype {scalar_name(data.dtype)}, but found {lambd:g}"
+            f"lambda must be in range [0, {largest:g}] for input dtype {scalar_name(data.dtype)}, but found {lambd:g}"
         )
-    return generated.softshrink(input, lambd)
+    if out is not None and out.dtype != input.dtype:
+        found = scalar_name(out._memory_.dtype)
+        raise RuntimeError(f"Found dtype {found} but expected {scalar_name(data.dtype)}")
+    return generated.softshrink(input, lambd, out=out)
 
 
 @composite("torch.prelu", "Tensor.prelu", space="nn.functional")

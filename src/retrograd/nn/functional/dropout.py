@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -165,6 +166,9 @@ def rrelu_(
 def _rrelu(
     input: Tensor, lower: float, upper: float, training: bool, inplace: bool, generator: Generator | None
 ) -> Tensor:
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if local.state.batch_levels:

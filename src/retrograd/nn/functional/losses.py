@@ -328,15 +328,13 @@ def ctc_loss(
     if not batched:
         log_probs = log_probs.unsqueeze(1)
     steps, batch, classes = log_probs._memory_.shape
+    if not log_probs._memory_.size:
+        raise RuntimeError("log_probs tensor must not be empty")
     lengths = _lengths(input_lengths, batch, "input_lengths")
     wanted = _lengths(target_lengths, batch, "target_lengths")
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
-    if (lengths > steps).any():
-        raise RuntimeError(
-            f"Expected input_lengths to have value at most {steps}, but got value {int(lengths.max())} (while checking "
-            "arguments for ctc_loss_cpu)"
-        )
+    _check_lengths(lengths, wanted, targets, steps)
     labels = _extended(on_host(targets._numbers_), wanted, batch, blank)
     width = labels.shape[1]
     emitted = log_probs.gather(2, beside(log_probs, np.broadcast_to(labels, (steps, batch, width)).copy()))
@@ -346,9 +344,14 @@ def ctc_loss(
     floor = float(float_limits(log_probs._memory_.dtype).min) / 4  # stands for minus infinity, with a gradient of 0
     start = np.full((batch, width), True)
     start[:, :2] = False
+    start = start[:, :width]
     state = emitted[0].masked_fill(beside(log_probs, start), floor)
     states = [state]
     for step in range(1, steps):
+        if width == 1:  # nothing but the blank
+            state = state + emitted[step]
+            states.append(state)
+            continue
         moved = ops.constant_pad_nd(state, (1, -1), floor)
         skipped = ops.constant_pad_nd(state, (2, -2), floor).masked_fill(beside(log_probs, ~skips), floor)
         state = ops.logsumexp(ops.stack([state, moved, skipped]), 0) + emitted[step]
@@ -371,6 +374,30 @@ def ctc_loss(
         return (losses / beside(log_probs, divisors)).mean()
     losses = losses if batched else losses.squeeze(0)
     return losses.sum() if number == 2 else losses
+
+
+def _check_lengths(lengths: np.ndarray, wanted: np.ndarray, targets: Tensor, steps: int) -> None:
+    """What `ctc_loss` is given for its inputs and targets is there."""
+    where = "(while checking arguments for ctc_loss_allocate_outputs)"
+    for name, values in (("input_lengths", lengths), ("target_lengths", wanted)):
+        if values.min() < 0:
+            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {values.min()} {where}")
+    if lengths.max() > steps:
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {lengths.max()} {where}"
+        )
+    shape = targets._memory_.shape
+    if len(shape) == 2 and shape[0] == len(wanted) and shape[1] < wanted.max():
+        raise RuntimeError(
+            f"Expected tensor to have size at least {wanted.max()} at dimension 1, but got size {shape[1]} for "
+            f"argument #2 'targets' {where}"
+        )
+    needed = wanted.sum() if len(shape) == 1 else len(wanted)
+    if len(shape) in (1, 2) and shape[0] != needed:
+        raise RuntimeError(
+            f"Expected tensor to have size {needed} at dimension 0, but got size {shape[0]} for argument #2 'targets' "
+            f"{where}"
+        )
 
 
 def _lengths(lengths: Any, batch: int, name: str) -> np.ndarray:

@@ -73,7 +73,7 @@ def instance_norm(
         _check_values_per_channel(input, count, "spatial element")
     batch, channels = shape[:2]
     affine = [None if p is None else p.repeat(batch) for p in (weight, bias)]
-    running = [None if p is None else p.detach().repeat(batch) for p in (running_mean, running_var)]
+    running = [None if p is None else p.detach().repeat(batch).to(input.dtype) for p in (running_mean, running_var)]
     result = generated.native_batch_norm(
         input.reshape((1, batch * channels, *shape[2:])),
         affine[0],

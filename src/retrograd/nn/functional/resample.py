@@ -60,6 +60,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         return _circular(input, sides)
     if mode not in ("reflect", "replicate"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    batched = len(shape) == dims + 2
+    if 0 in (shape[1:] if batched else shape):
+        raise RuntimeError(
+            f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(shape)}"
+        )
     size = shape[len(shape) - dims :]
     before, after = sides[-2::-2], sides[-1::-2]
     for d, (s, b, a) in enumerate(zip(size, before, after, strict=True)):
@@ -163,6 +169,13 @@ def interpolate(
     return function(input, out, kind, corners, scales)
 
 
+def _is_size(value: Any) -> bool:
+    """Is it an int, or a tensor that is one?"""
+    if isinstance(value, Tensor):
+        return value.ndim == 0 and value._memory_.dtype.kind in "iu"
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
 def _output_size(
     shape: Sequence[int], size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
@@ -173,6 +186,15 @@ def _output_size(
     if size is not None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        if isinstance(size, (list, tuple)) and not all([_is_size(s) for s in size]):
+            raise TypeError(
+                "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size "
+                f"with types {[type(s) for s in size]}"
+            )
+        if not isinstance(size, (list, tuple)) and not _is_size(size):
+            raise TypeError(
+                f"interpolate(): argument 'size' (position 2) must be tuple of ints, not {type(size).__name__}"
+            )
         out = tuple(int(s) for s in size) if isinstance(size, (list, tuple)) else (int(size),) * dims
         if len(out) != dims:
             raise ValueError(
@@ -441,5 +463,11 @@ def _check(input: Tensor, grid: Tensor, mode: str) -> None:
             f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes {list(shape)} "
             f"and grid with sizes {list(places)}"
         )
+    for d, n in enumerate(shape[2:], 2):
+        if not n:
+            raise RuntimeError(
+                f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                f"{list(shape)} with dimension {d} being empty"
+            )
     if mode == "bicubic" and len(shape) != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")

@@ -234,7 +234,8 @@ def native_layer_norm(
     """`layer_norm`, and the mean and the inverse standard deviation of each of what is normalised."""
     dims = list(range(-len(tuple(normalized_shape)), 0))
     result = functional.layer_norm(input, normalized_shape, weight, bias, eps)
-    return result, *_statistics(input, dims, True, eps)
+    kept = next((p.dtype for p in (weight, bias) if p is not None), input.dtype)
+    return result, *_statistics(input.to(kept), dims, True, eps)
 
 
 # ------------------------------------------------------------------------------------------------------------- sampling

@@ -306,7 +306,7 @@ class _Parameters(Module):
         if not isinstance(value, Tensor):
             return f"({key}): Object of type: {type(value).__name__}"
         kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-        place = "" if value.device.type == "cpu" else f" ({value.device})"
+        place = f" (GPU {value.get_device()})" if value.is_cuda else ""
         return f"({key}): {kind} containing: [{dtype or value.dtype} of size {'x'.join(map(str, value.shape))}{place}]"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

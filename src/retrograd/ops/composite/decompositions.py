@@ -9,11 +9,11 @@ from typing import Any
 
 from ..._generated import functions as generated
 from ...core.state import process
-from ...kernels.linalg_checks import check_info, check_matrices
+from ...kernels.linalg_checks import check_info
 from ...return_types import return_type
 from ...tensor import Tensor
 from ...tensor.special import all_values
-from ..factories import randn
+from ..random_factories import randn
 from ..registry import composite
 from .products import matmul
 
@@ -133,8 +133,9 @@ def lu(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """The product of `input3` and the whole orthogonal matrix of the reflectors in `input` and `input2`."""
     tau, other = input2, input3
-    check_matrices(input._memory_, "torch.ormqr", argument="input")
-    check_matrices(other._memory_, "torch.ormqr", argument="other")
+    for name, one in (("input", input), ("other", other)):
+        if one.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
     m, n = input.shape[-2:]
     size = other.shape[-2 if left else -1]
     if tau.ndim != input.ndim - 1:
@@ -147,12 +148,24 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
             "torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
             f"{other.ndim} and input.ndim is equal to {input.ndim}"
         )
+    if size != m:
+        raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2]")
     if tau.shape[-1] != min(size, n):
         raise RuntimeError(
             f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{-2 if left else -1}], input.shape[-1])"
         )
-    if size != m:
-        raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2]")
+    for name, batch in (("tau", tau.shape[:-1]), ("other", other.shape[:-2])):
+        if batch != input.shape[:-2]:
+            raise RuntimeError(
+                f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got "
+                f"{list(batch)}"
+            )
+    for name, one in (("tau", tau), ("other", other)):
+        if one.dtype != input.dtype:
+            raise RuntimeError(
+                f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
+                f"{input._type_name_()[:-6]} and {name} has dtype {one._type_name_()[:-6]}"
+            )
     square = input if m == n else input[..., :m]
     if n < m:
         square = generated.cat([input, input.new_zeros((*input.shape[:-1], m - n))], -1)

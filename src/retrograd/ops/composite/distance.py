@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from ..._generated import functions as generated
-from ...core.late import operators as ops
 from ...kernels.dims import normalize_dim
 from ...kernels.linalg_checks import check_matrices
 from ...kernels.promotion import scalar_name
@@ -14,7 +13,7 @@ from ...tensor import Tensor
 from ..registry import composite
 from ..support import not_a_tensor, write_out
 from .decompositions import linalg_svdvals
-from .reduce import Dims, _aliased, sum
+from .reduce import Dims, _aliased
 
 
 @composite()
@@ -32,25 +31,16 @@ def norm(
     if isinstance(p, Tensor):
         p = p.item()
     if p is None or p == "fro":
+        if p == "fro" and isinstance(dim, (tuple, list)) and len(dim) > 2:
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(str(d) for d in dim)}")
         p = 2
     elif p == "nuc":
         if out is not None:
-            return write_out(norm, out, (input, p, dim, keepdim), {})
-        return _nuclear_norm(input, dim, keepdim)
+            return write_out(norm, out, (input, p, dim, keepdim), {} if dtype is None else {"dtype": dtype})
+        return linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     elif isinstance(p, str):
         raise RuntimeError(f"norm(): expected p to be a number, 'fro' or 'nuc', but got {p!r}")
     return generated.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
-
-
-def _nuclear_norm(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    """The sum of the singular values of the matrices in two dimensions."""
-    rows, columns = (-2, -1) if dim is None else dim
-    matrices = ops.movedim(input, (rows, columns), (-2, -1))
-    values: Any = ops.linalg_svdvals
-    result: Any = sum(values(matrices), -1)
-    for d in sorted(d % input.ndim for d in (rows, columns)) if keepdim else ():
-        result = generated.unsqueeze(result, d)
-    return result
 
 
 @composite()
@@ -169,7 +159,7 @@ def linalg_matrix_norm(
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(str(d) for d in dims)}")
     rows, columns = (normalize_dim(d, A.ndim) for d in dims)
     if rows == columns:
-        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dims[0]}, {dims[1]})")
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({rows}, {columns})")
     if ord == "fro":
         return generated.linalg_vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
     if ord != "nuc" if isinstance(ord, str) else abs(ord) not in (1, 2, math.inf):

@@ -172,9 +172,8 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         _write(place, advanced, value)
         return
     # Nothing to record: straight to memory.
-    begin_inplace(state, self, False, True)
-    if advanced is None and 0 in self._memory_.strides:
-        check_no_internal_overlap(self._memory_[basic])
+    part = self._memory_[basic] if 0 in self._memory_.strides else None
+    begin_inplace(state, self, False, advanced is not None and "index_put_", part)
     if value is not values and value._vc_ is self._vc_ and value._vc_ is not None:
         if advanced is not None:
             check_overlap(data[basic], values, True)
@@ -309,6 +308,9 @@ def index_put_(input: Tensor, indices: Sequence[Any], values: Any, accumulate: b
         arrays = index_arrays(indices)
     except NoArray:
         return no_array(index_put_, "index_put_", "indices", 2, indices, (input, indices, values, accumulate), {})
+    for index in indices:
+        if isinstance(index, Tensor) and (index is input or (index._vc_ is not None and index._vc_ is input._vc_)):
+            check_overlap(input._memory_, index._memory_, True)
     return generated.index_put_(input, arrays, values, accumulate)
 
 

@@ -23,6 +23,10 @@ def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
     """The condition numbers of matrices, in the norm `p`."""
     if A.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if isinstance(p, str):
+        check_matrices(A._memory_, f"linalg.cond(ord={p})", True)
+    if not math.prod(A.shape[-2:]):
+        return A.new_zeros(A.shape[:-2], dtype=A.real.dtype)
     if p is None or p in (2, -2):
         values = linalg_svdvals(A)
         large, small = values[..., 0], values[..., -1]
@@ -30,6 +34,9 @@ def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
     if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     check_matrices(A._memory_, f"linalg.cond(ord={p})", True)
+    if p == "nuc":
+        values = linalg_svdvals(A)
+        return values.sum(-1) * values.reciprocal().sum(-1)
     inverse, info = generated.linalg_inv_ex(A)
     result = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
     singular = info != 0

@@ -18,7 +18,7 @@ from ...kernels.promotion import scalar_name
 from ...tensor import Tensor
 from ...tensor.special import NoArray, like_array, operate_on_special
 from ..registry import composite
-from ..support import not_a_tensor, tensor_list, write_out
+from ..support import C_NAMES, not_a_tensor, tensor_list, write_out
 
 
 @composite(method=False)
@@ -47,14 +47,15 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {x.ndim}D")
         if x.dtype != tensors[0].dtype:
             raise RuntimeError(
-                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {tensors[0].dtype} and tensor "
-                f"{i} {x.dtype}"
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                f"{C_NAMES[tensors[0].dtype.name]} and tensor {i} {C_NAMES[x.dtype.name]}"
             )
     for i, (a, b) in enumerate(itertools.pairwise(tensors)):
         if a.shape[-1] != b.shape[0]:
+            given = [first if a is tensors[0] else a, last if b is tensors[-1] else b]
             raise RuntimeError(
-                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be "
-                "multiplied"
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(given[0].shape)} and {list(given[1].shape)} "
+                "cannot be multiplied"
             )
     sizes = [x.shape[0] for x in tensors] + [tensors[-1].shape[-1]]
     return _multiply_chain(tensors, _cheapest_splits(sizes), 0, n - 1).view(tuple(shape))
@@ -350,6 +351,8 @@ def einsum(*args: Any) -> Tensor:
         equation, operands = args[0], list(args[1:])
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = list(operands[0])
+        if not operands:
+            raise ValueError("einsum(): must specify the equation string and at least one operand")
         if not isinstance(equation, str):
             raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], Tensor):
@@ -430,6 +433,9 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     tensor_list("chain_matmul", "matrices", 1, matrices)
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for x in matrices:
+        if x.ndim != 2:
+            raise RuntimeError(f"chain_matmul(): Tensor dimension is {x.ndim}, expected 2 instead.")
     if len(matrices) == 1:
         return generated.clone(matrices[0])
     sizes = [x._memory_.shape[0] for x in matrices] + [matrices[-1]._memory_.shape[-1]]

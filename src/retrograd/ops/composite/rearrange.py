@@ -19,7 +19,7 @@ from ...kernels.dims import normalize_dim
 from ...tensor import Tensor, fresh, wrap
 from ...tensor.beside import beside
 from ...tensor.special import like_array
-from ..factories import arange
+from ..factories import arange, empty
 from ..registry import composite
 from ..support import write_out
 from . import shape
@@ -118,7 +118,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
                 "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
                 f"{position} has {block.ndim} dimensions"
             )
-    return generated._block_diag(tensors)
+    return generated._block_diag(tensors) if tensors else empty((1, 0))
 
 
 @composite(method=False)

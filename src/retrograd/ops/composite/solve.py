@@ -71,7 +71,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) 
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(-len(dims), 0)))
     shape = tuple(A.shape)[B.ndim :]
-    rows, columns = math.prod(tuple(A.shape)[: B.ndim]), math.prod(shape)
+    rows, columns = B.numel(), math.prod(shape)
     if rows != columns:
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "

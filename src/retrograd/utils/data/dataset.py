@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from ...ops.factories import randperm
+from ...ops.random_factories import randperm
 from ...tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...distributed.process_group import get_rank, get_world_size
-from ...ops import factories
+from ...ops import random_factories
 from ...random import Generator
 from .sampler import Sampler
 
@@ -53,7 +53,7 @@ class DistributedSampler(Sampler[int]):
         n = len(self.dataset)
         if self.shuffle:
             generator = Generator().manual_seed(self.seed + self.epoch)  # the same for all replicas
-            indices = factories.randperm(n, generator=generator).tolist()
+            indices = random_factories.randperm(n, generator=generator).tolist()
         else:
             indices = list(range(n))
         if not self.drop_last and indices:  # the first ones again, as often as it takes

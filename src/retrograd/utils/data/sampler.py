@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ...core.dtypes import float64
-from ...ops import factories
+from ...ops import factories, random_factories
 from ...ops import namespace as ops
 from ...random import Generator, default_generator
 
@@ -86,12 +86,12 @@ class RandomSampler(Sampler[int]):
         if self.replacement:
             for start in range(0, self.num_samples, _DRAWN_AT_ONCE):
                 count = min(_DRAWN_AT_ONCE, self.num_samples - start)
-                yield from factories.randint(n, (count,), generator=generator).tolist()
+                yield from random_factories.randint(n, (count,), generator=generator).tolist()
         else:
             for _ in range(self.num_samples // n):
-                yield from factories.randperm(n, generator=generator).tolist()
+                yield from random_factories.randperm(n, generator=generator).tolist()
             # The rest is drawn as torch draws it, which is also when there is none: a generator goes on from here.
-            yield from factories.randperm(n, generator=generator).tolist()[: self.num_samples % n]
+            yield from random_factories.randperm(n, generator=generator).tolist()[: self.num_samples % n]
 
     def __len__(self) -> int:
         return self.num_samples
@@ -107,7 +107,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for i in factories.randperm(len(self.indices), generator=self.generator).tolist():
+        for i in random_factories.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
     def __len__(self) -> int:
