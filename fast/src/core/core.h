@@ -38,7 +38,7 @@
     X(Node, array_class) X(Node, dtype) X(Node, extras) X(Node, next_edges) X(Node, sequence_nr) X(Node, shape) \
     X(AccumulateGrad, variable) \
     X(InputBuffer, grads) X(InputBuffer, owned) X(InputBuffer, waiting) \
-    X(GraphTask, dependencies) X(GraphTask, not_ready) X(GraphTask, exec_info) X(GraphTask, keep_graph) \
+    X(GraphTask, dependencies) X(GraphTask, not_ready) X(GraphTask, exec_info) X(GraphTask, complete) X(GraphTask, keep_graph) \
     X(GraphTask, freed) X(GraphTask, root) \
     X(ExecInfo, needed) X(ExecInfo, captures)
 

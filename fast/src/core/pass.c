@@ -110,6 +110,7 @@ static int keep_gradient(PyObject *node, PyObject *grads)
 typedef struct {
     PyObject *state, *task, *call, *dependencies, *not_ready, *freed;
     PyObject *exec_info;              /* None: everything is wanted */
+    int complete;                     /* what is wanted are leaves, and all of them: every node with edges runs */
     PyObject *as_tensors;             /* True: gradients are Tensors; False: arrays */
     int keep_graph;
     Heap heap;
@@ -155,7 +156,7 @@ static int look_at_node(Pass *p)
 {
     PyObject *edges = SLOT(p->node, Node, next_edges);
     p->whole = 1;
-    if (p->exec_info == Py_None) {
+    if (p->exec_info == Py_None || (p->complete && PyTuple_Size(edges))) {
         p->edges = Py_NewRef(edges);
         return 0;
     }
@@ -346,7 +347,7 @@ static int hand_out(Pass *p)
     for (Py_ssize_t i = 0, n = PyTuple_Size(p->edges); i < n; i++) {
         PyObject *edge = PyTuple_GetItem(p->edges, i);
         if (edge == Py_None) {
-            if (p->given && p->exec_info != Py_None && check_unwanted(p, i)) return -1;
+            if (p->given && p->exec_info != Py_None && !p->complete && check_unwanted(p, i)) return -1;
             continue;
         }
         PyObject *next = PyTuple_GetItem(edge, 0), *input_nr = PyTuple_GetItem(edge, 1), *grad, *ready;
@@ -429,6 +430,7 @@ PyObject *run_pass(PyObject *self, PyObject *const *args, Py_ssize_t count)
               .as_tensors = PyObject_IsTrue(args[4]) ? Py_True : Py_False};
     p.dependencies = SLOT(task, GraphTask, dependencies), p.not_ready = SLOT(task, GraphTask, not_ready);
     p.freed = SLOT(task, GraphTask, freed), p.keep_graph = PyObject_IsTrue(SLOT(task, GraphTask, keep_graph));
+    p.complete = PyObject_IsTrue(SLOT(task, GraphTask, complete));
     p.node = Py_NewRef(args[2]), p.grads = Py_NewRef(args[3]);
     int failed = 0;
     for (unsigned long rounds = 1;; rounds++) {

@@ -132,12 +132,12 @@ class Engine:
         first: Sequence[Any]
         if (
             len(roots) == 1
-            and not as_tensors
             and array.__class__ is root.array_class  # first: `shape` and `dtype` of a custom function are the user's
+            and (not as_tensors or given and given[0].__class__ is Tensor)
             and array.shape == root.shape
             and array.dtype is root.dtype
         ):
-            first = (array,)  # loss.backward(): `_root` without the call
+            first = (given[0] if as_tensors else array,)  # loss.backward(): `_root` without the call
         else:
             given = [wrap(g) if g.__class__ is ndarray else g for g in grads]
             special: list[Any] = [g for g in given if g._special_ is not None]

@@ -72,13 +72,13 @@ def run_pass_fast(
     try:
         while True:
             # ------------------------------------------------------------------------------------------- run the node
-            if exec_info is None:
-                edges = node.next_edges
+            edges = node.next_edges
+            if exec_info is None or complete and edges:
                 whole = True  # does it run, and hands out nothing before?
             else:
                 info = exec_info[node]
                 whole = info.needed and info.captures is None
-                edges = () if not whole else node.next_edges if complete else wanted_edges(node.next_edges, exec_info)
+                edges = () if not whole else wanted_edges(edges, exec_info)
             if whole:
                 state.current_node = node
                 if node.extras is not None:

@@ -117,7 +117,7 @@ def _result(tensors: Any, create_graph: bool) -> Any:
         return tensors
     if isinstance(tensors, Tensor):
         return tensors.detach()
-    return tuple(_result(tensor, create_graph) for tensor in tensors)
+    return tuple([_result(tensor, create_graph) for tensor in tensors])
 
 
 def _unpack(values: Any, *were_tuples: bool) -> Any:
@@ -126,7 +126,7 @@ def _unpack(values: Any, *were_tuples: bool) -> Any:
         return values
     if were_tuples[-1] and isinstance(values, list):
         return values if were_tuples[0] else values[0]
-    inner = tuple(_unpack(value, *were_tuples[1:]) for value in values)
+    inner = tuple([_unpack(value, *were_tuples[1:]) for value in values]) if len(were_tuples) > 1 else values
     return inner if were_tuples[0] else inner[0]
 
 
@@ -142,7 +142,7 @@ def _vector(v: Any, others: tuple[Tensor, ...], are_tuple: bool, function: str, 
             raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(v)}.")
         raise RuntimeError("The given v should contain a single Tensor.")
     for position, (mine, other) in enumerate(zip(v, others, strict=True)):
-        if mine.size() != other.size():
+        if mine._memory_.shape != other._memory_.shape:
             entry = f"Entry {position} in " if are_tuple else ""
             raise RuntimeError(f"{entry}v has invalid size: should be {other.size()} but got {mine.size()}.")
     return _own(v, create_graph, requires_grad=False)
@@ -153,18 +153,13 @@ def _vector(v: Any, others: tuple[Tensor, ...], are_tuple: bool, function: str, 
 
 def _gradients(outputs: Sequence, inputs: Sequence, vectors: Sequence, create_graph: bool) -> tuple:
     """The gradients, None for what does not depend on anything."""
-    pairs = [(output, v) for output, v in zip(outputs, vectors, strict=True) if output is not None]
-    pairs = [(output, v) for output, v in pairs if output.requires_grad]
+    pairs = [
+        pair for pair in zip(outputs, vectors, strict=True) if pair[0] is not None and pair[0].requires_grad
+    ]
     if not pairs:
         return (None,) * len(inputs)
-    return run_grad(
-        [output for output, _ in pairs],
-        inputs,
-        [v for _, v in pairs],
-        allow_unused=True,
-        create_graph=create_graph,
-        retain_graph=True,
-    )
+    outputs, vectors = zip(*pairs, strict=True)
+    return run_grad(outputs, inputs, vectors, True, create_graph, allow_unused=True)
 
 
 #: What is independent of what when a gradient is missing, at the four places where one can be.

@@ -66,7 +66,7 @@ class GraphTask:
     not_ready: dict[Node, InputBuffer]
     exec_info: dict[Node, ExecInfo] | None
     captured: list[Any] | None
-    #: Of a selective run: does every edge lead to something that is wanted?
+    #: Of a selective run: does every edge lead to something that is wanted, a leaf? Then every node with edges runs.
     complete: bool
     final_callbacks: list[Callable[[], None]] | None
     #: The node that the run starts from; set when its dependencies are counted.
@@ -217,27 +217,30 @@ class GraphTask:
         """Mark the nodes that lead to the `wanted` edges. `nodes` are all those below the roots."""
         exec_info: dict[Node, ExecInfo] = {}
         self.exec_info = exec_info
+        leaves = True  # most often all that is wanted
         for position, (node, input_nr) in enumerate(wanted):
             info = exec_info.get(node)
             if info is None:
                 info = exec_info[node] = ExecInfo()
             if accumulate_grad:
                 info.needed = True
+            elif info.captures is None:
+                info.captures = [(input_nr, position)]
             else:
-                if info.captures is None:
-                    info.captures = []
                 info.captures.append((input_nr, position))
+            if node.next_edges:
+                leaves = False
         if not accumulate_grad:
             self.captured = [None] * len(wanted)
+        if leaves:
+            inner = [node for node in nodes if node.next_edges]
+            if len(inner) + sum([node in self.dependencies for node in exec_info]) == len(nodes):  # every path ends in one
+                self.complete = True
+                exec_info.update(dict.fromkeys(inner, _NEEDED))
+                return
         # The root is looked up whatever lies behind it: ``grad(y, x, allow_unused=True)`` of an `x` that is not there.
-        exec_info.setdefault(nodes[0], ExecInfo())
-        # Most often all leaves are wanted, and every path ends in one.
-        if not any([node.next_edges for node, _ in wanted]) and all(
-            [node in exec_info for node in nodes if not node.next_edges]
-        ):
-            self.complete = True
-            exec_info.update(dict.fromkeys([node for node in nodes if node.next_edges], _NEEDED))
-            return
+        if nodes[0] not in exec_info:
+            exec_info[nodes[0]] = ExecInfo()
         # From what is wanted up, over the edges that lead there.
         leading_to: dict[Node, list[Node]] = {}
         for node in nodes:

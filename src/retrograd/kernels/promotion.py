@@ -213,7 +213,7 @@ def unsupported(kernel: str, dtype: np.dtype, out: ndarray | None = None) -> NoR
 
 def as_array(value: Any) -> ndarray:
     """A result as an array: NumPy hands out scalars where torch has 0-d tensors."""
-    return _asarray(value) if isinstance(value, _SCALARS) else value
+    return value if value.__class__ is ndarray or not isinstance(value, _SCALARS) else _asarray(value)
 
 
 _asarray, _SCALARS = np.asarray, (np.generic, int, float, builtins.complex)
