@@ -133,7 +133,7 @@ class Engine:
         if (
             len(roots) == 1
             and array.__class__ is root.array_class  # first: `shape` and `dtype` of a custom function are the user's
-            and (not as_tensors or given and given[0].__class__ is Tensor)
+            and (not as_tensors or (given and given[0].__class__ is Tensor))
             and array.shape == root.shape
             and array.dtype is root.dtype
         ):

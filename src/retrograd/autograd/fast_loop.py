@@ -73,7 +73,7 @@ def run_pass_fast(
         while True:
             # ------------------------------------------------------------------------------------------- run the node
             edges = node.next_edges
-            if exec_info is None or complete and edges:
+            if exec_info is None or (complete and edges):
                 whole = True  # does it run, and hands out nothing before?
             else:
                 info = exec_info[node]

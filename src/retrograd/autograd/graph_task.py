@@ -234,7 +234,7 @@ class GraphTask:
             self.captured = [None] * len(wanted)
         if leaves:
             inner = [node for node in nodes if node.next_edges]
-            if len(inner) + sum([node in self.dependencies for node in exec_info]) == len(nodes):  # every path ends in one
+            if len(inner) + sum([node in self.dependencies for node in exec_info]) == len(nodes):  # every path ends so
                 self.complete = True
                 exec_info.update(dict.fromkeys(inner, _NEEDED))
                 return
