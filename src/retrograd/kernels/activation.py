@@ -368,12 +368,9 @@ def tanh_backward(grad_output: ndarray, output: ndarray) -> ndarray:
     if output.itemsize == 2:
         return _rounded_once(tanh_backward, grad_output, output)
     r = output * output
-    one = _ONES.get(r.dtype) if r.__class__ is ndarray else None
+    one = _ONE.get(r.dtype) if r.__class__ is ndarray else None
     r = 1 - r if one is None else np.subtract(one, r, r)  # (a number of Python's would take longer than all the rest)
     return as_array(grad_output * r.conjugate())
-
-
-_ONES = {dtype: np.array(1, dtype) for dtype in (np.dtype(np.float32), np.dtype(np.float64))}
 
 
 def sigmoid_backward(grad_output: ndarray, output: ndarray) -> ndarray:
