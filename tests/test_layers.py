@@ -39,12 +39,18 @@ def read_layers() -> list[list[str]]:
     return [re.findall(r"`([\w.]+)`", row.split("|")[2]) for row in table.splitlines()[2:]]
 
 
-def read_imports() -> tuple[dict[str, Path], list[Import]]:
-    """Every module, and every import among them but those for type checkers. (The generator stands alone.)"""
+def read_modules() -> dict[str, Path]:
+    """Every module. (The generator stands alone.)"""
     paths = [p for p in sorted(PACKAGE.rglob("*.py")) if "codegen" not in p.parts]
-    modules = {module_name(path): path for path in paths}
+    return {module_name(path): path for path in paths}
+
+
+@functools.cache
+def imports() -> list[Import]:
+    """Every import among the modules but those for type checkers: read when a test asks, not wherever tests are
+    collected."""
     found = []
-    for name, path in modules.items():
+    for name, path in MODULES.items():
         source = path.read_text(encoding="utf-8")
         lines = source.splitlines()
         package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
@@ -56,11 +62,11 @@ def read_imports() -> tuple[dict[str, Path], list[Import]]:
                 continue
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 reason = lines[node.end_lineno - 1].partition("#")[2].strip()
-                for target in targets(node, package, modules):
+                for target in targets(node, package, MODULES):
                     found.append(Import(name, target, node.lineno, deferred, reason))
             inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
             waiting += [(child, deferred or inside) for child in ast.iter_child_nodes(node)]
-    return modules, found
+    return found
 
 
 def targets(node: ast.Import | ast.ImportFrom, package: list[str], modules: dict[str, Path]) -> set[str]:
@@ -75,7 +81,7 @@ def targets(node: ast.Import | ast.ImportFrom, package: list[str], modules: dict
 
 
 LAYERS = read_layers()
-MODULES, IMPORTS = read_imports()
+MODULES = read_modules()
 
 
 @functools.cache
@@ -95,7 +101,7 @@ def layer(module: str) -> int:
 
 
 def test_the_table_is_read() -> None:
-    assert len(LAYERS) >= 8 and LAYERS[0] == ["core"] and len(IMPORTS) > 500
+    assert len(LAYERS) >= 8 and LAYERS[0] == ["core"] and len(imports()) > 500
     for names in LAYERS[:-1]:
         for name in names:
             assert any(m == f"retrograd.{name}" or m.startswith(f"retrograd.{name}.") for m in MODULES), name
@@ -105,7 +111,7 @@ def test_the_table_is_read() -> None:
 def test_imports_go_down(module: str) -> None:
     wrong = [
         f"line {i.line}: {i.imported}"
-        for i in IMPORTS
+        for i in imports()
         if i.importer == module and not i.deferred and layer(i.imported) > layer(module)
     ]
     assert not wrong, f"{module} imports from a layer above its own: {wrong}"
@@ -113,7 +119,7 @@ def test_imports_go_down(module: str) -> None:
 
 def test_no_cycle() -> None:
     edges = defaultdict(set)
-    for i in IMPORTS:
+    for i in imports():
         if not i.deferred:
             edges[i.importer].add(i.imported)
     remaining = set(MODULES)
@@ -131,7 +137,7 @@ def test_no_cycle() -> None:
 
 
 def test_deferred_imports_are_few_and_have_reasons() -> None:
-    deferred = {(i.importer, i.line): i for i in IMPORTS if i.deferred}
+    deferred = {(i.importer, i.line): i for i in imports() if i.deferred}
     bare = [f"{i.importer}:{i.line} ({i.imported})" for i in deferred.values() if not i.reason]
     assert not bare, f"say why, in a comment on the line: {bare}"
     assert len(deferred) <= MOST_DEFERRED, f"{len(deferred)}: {sorted(deferred)}"
