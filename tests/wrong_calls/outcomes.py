@@ -21,7 +21,7 @@ import retrograd
 from wrong_calls.mutations import Call, run
 
 #: Seconds that a call may take in Python, and those after which its process is ended.
-SLOW, LOST = 2.0, 10.0
+SLOW, LOST = 2.0, 30.0
 #: Memory that the calls of a child may take.
 MEMORY = 2 << 30
 

@@ -553,17 +553,22 @@ def test_too_many_workers(torch: Any) -> None:
 @pytest.mark.parametrize("how", HERE)
 @pytest.mark.parametrize("persistent", [False, True])
 def test_leaving_in_the_middle(how: str, persistent: bool) -> None:
-    loader = DataLoader(
-        Slow(100), batch_size=None, num_workers=2, multiprocessing_context=how, persistent_workers=persistent
-    )
-    for sample in loader:
-        if sample == 3:
-            break
-    gc.collect()  # what other tests have left is not counted
-    begun = time.monotonic()
-    del loader
     gc.collect()
-    assert time.monotonic() - begun < 4  # the fixture looks whether something is left
+    gc.freeze()  # what other tests have left is not looked through below, which would take seconds
+    try:
+        loader = DataLoader(
+            Slow(100), batch_size=None, num_workers=2, multiprocessing_context=how, persistent_workers=persistent
+        )
+        for sample in loader:
+            if sample == 3:
+                break
+        begun = time.monotonic()
+        del loader
+        gc.collect()
+        assert time.monotonic() - begun < 4  # less than the patience with workers that do not end
+    finally:
+        gc.unfreeze()
+    # the fixture looks whether something is left
 
 
 def script(body: str, *arguments: str) -> subprocess.Popen:
