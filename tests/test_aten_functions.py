@@ -151,5 +151,5 @@ def test_gradients_of_pools(torch, pool, dims):
         "fractional_max_pool": (two, two, where),
     }[pool]
     np.testing.assert_allclose(backward(grad, x.detach(), *rest).numpy(), expected.numpy())
-    with pytest.raises((RuntimeError, IndexError), match="(?i)expected|Dimension out of range"):
+    with pytest.raises((RuntimeError, IndexError), match=r"(?i)expected|Dimension out of range"):
         backward(grad[0, 0], x.detach(), *rest)

@@ -28,7 +28,7 @@ def rounded_once(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def laid_out(ops: Any, grad: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
-    """`grad` with its channels innermost in memory, where a tensor with this `shape` and these `strides` has them so."""
+    """`grad` with its channels innermost in memory, where a tensor of this `shape` and these `strides` has them so."""
     if not channels_innermost(shape, strides):
         return grad
     return ops.clone(grad, memory_format=channels_last if len(shape) == 4 else channels_last_3d)
