@@ -121,3 +121,35 @@ def test_antialiased(torch, name):
     expected = torch.nn.functional.interpolate(x, size=(3, 4), mode=name, antialias=True)
     found = getattr(torch.ops.aten, f"_upsample_{name}2d_aa")(x, [3, 4], False)
     np.testing.assert_allclose(found.numpy(), expected.numpy())
+
+
+POOLS = {
+    "max_pool": lambda f, x: f(x, 2, 1, return_indices=True),
+    "adaptive_max_pool": lambda f, x: f(x, 3, return_indices=True),
+    "adaptive_avg_pool": lambda f, x: (f(x, 3), None),
+    "avg_pool": lambda f, x: (f(x, 2, 1), None),
+    "fractional_max_pool": lambda f, x: f(x, 2, 2, return_indices=True),
+}
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("pool", POOLS)
+def test_gradients_of_pools(torch, pool, dims):
+    """What autograd computes; and gradients of other shapes are refused."""
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, *[5] * dims))).requires_grad_()
+    values, where = POOLS[pool](getattr(torch.nn.functional, f"{pool}{dims}d"), x)
+    grad = torch.arange(values.numel()).double().view(values.shape)
+    (expected,) = torch.autograd.grad(values, x, grad)
+    name = {"max_pool": f"max_pool{dims}d_with_indices", "adaptive_avg_pool": f"_adaptive_avg_pool{dims}d"}
+    backward = getattr(torch.ops.aten, name.get(pool, f"{pool}{dims}d") + "_backward")
+    two, one, none = [2] * dims, [1] * dims, [0] * dims
+    rest = {
+        "max_pool": (two, one, none, one, False, where),
+        "adaptive_max_pool": (where,),
+        "adaptive_avg_pool": (),
+        "avg_pool": (two, one, none, False, True, None),
+        "fractional_max_pool": (two, two, where),
+    }[pool]
+    np.testing.assert_allclose(backward(grad, x.detach(), *rest).numpy(), expected.numpy())
+    with pytest.raises((RuntimeError, IndexError), match=r"(?i)expected|Dimension out of range"):
+        backward(grad[0, 0], x.detach(), *rest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
 
@@ -171,3 +172,52 @@ def test_dropout_of_other_shapes_is_warned_of(torch: Any, name: str, shape: tupl
 def test_tensors_without_memory_are_not_shared(torch: Any) -> None:
     with pytest.raises(RuntimeError, match="share memory on an uninitialized"):
         torch.nn.LazyLinear(3).share_memory()
+
+
+@pytest.mark.parametrize("shape, size", [
+    ((2, 3, 7, 9), (3, 4)), ((2, 3, 7, 9), (10, 12)), ((3, 40, 30), (1, 1)), ((3, 40, 30), (2, 7)),
+    ((2, 50, 40), (1, 3)), ((1, 2, 1000, 3), (1, 2)), ((2, 3, 5, 6, 7), (2, 3, 4)), ((2, 3, 5, 6, 7), (1, 1, 1)),
+])  # fmt: skip
+def test_adaptive_maxima_of_any_sizes(torch: Any, shape: Any, size: Any) -> None:
+    """Of equal elements the first one in memory is the maximum, of several NaN the last one."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 4, shape).astype(np.float32)
+    for lost in (False, True):
+        if lost:
+            values[rng.random(shape) < 0.1] = np.nan
+        pool = getattr(torch.nn.functional, f"adaptive_max_pool{len(size)}d")
+        maxima, places = pool(torch.from_numpy(values), size, return_indices=True)
+        planes = values.reshape(-1, *shape[len(shape) - len(size) :])
+        expected = []
+        for plane in planes:
+            for cell in np.ndindex(*size):
+                part = tuple(
+                    slice(i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(cell, plane.shape, size, strict=True)
+                )
+                window, where = plane[part].reshape(-1), np.arange(plane.size).reshape(plane.shape)[part].reshape(-1)
+                nan = np.flatnonzero(np.isnan(window))
+                expected.append(where[nan[-1] if nan.size else window.argmax()])
+        np.testing.assert_array_equal(places.reshape(-1), expected)
+        flat = planes.reshape(len(planes), -1)
+        np.testing.assert_array_equal(
+            maxima.reshape(len(planes), -1), np.take_along_axis(flat, places.reshape(len(planes), -1).numpy(), 1)
+        )
+
+
+def test_adaptive_pools_of_no_windows(torch: Any) -> None:
+    for dims, kind in ((1, "avg"), (2, "avg"), (3, "avg"), (1, "max"), (2, "max"), (3, "max")):
+        x = torch.ones(2, 3, *[4] * dims, requires_grad=True)
+        result = getattr(torch.nn.functional, f"adaptive_{kind}_pool{dims}d")(x, 0)
+        assert result.numel() == 0
+        with pytest.raises(RuntimeError, match="Expected grad_output to have non-zero size for non-batch dimensions"):
+            result.sum().backward()
+
+
+def test_norms_of_many_elements_are_exact(torch: Any) -> None:
+    """Sums of millions of squares in single precision."""
+    x = np.random.default_rng(0).random((2, 1 << 22), dtype=np.float32)
+    exact = x.astype(np.float64)
+    exact = (exact - exact.mean(1, keepdims=True)) / np.sqrt(exact.var(1, keepdims=True) + 1e-5)
+    functional, given = torch.nn.functional, torch.from_numpy(x)
+    np.testing.assert_allclose(functional.layer_norm(given, [1 << 22]), exact, atol=2e-6)
+    np.testing.assert_allclose(functional.group_norm(given.view(2, 4, 1 << 20), 1).view(2, -1), exact, atol=2e-6)

@@ -133,3 +133,58 @@ def test_batch_norm_of_what_may_be_read_with_its_channels_innermost(torch: Any) 
         for training in (True, False):
             result = torch.nn.BatchNorm2d(image.shape[1]).train(training)(image)
             assert result.is_contiguous(memory_format=torch.channels_last) and not result.is_contiguous()
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dims", [2, 3])
+def test_gradients_of_convolutions(torch: Any, dims: int, transposed: bool) -> None:
+    """Image and filter decide together, also where the gradient of the result lies plainly."""
+    form = (torch.channels_last, torch.channels_last_3d)[dims - 2]
+    function = getattr(torch.nn.functional, f"conv_transpose{dims}d" if transposed else f"conv{dims}d")
+    for inner in ((False, False), (False, True), (True, False), (True, True)):
+        leaves = [torch.arange(1.0, 1 + n * 4 * 3**dims).view(n, 4, *[3] * dims) / 99 for n in (2, 4)]
+        leaves = [
+            (x.contiguous(memory_format=form) if last else x).requires_grad_()
+            for x, last in zip(leaves, inner, strict=True)
+        ]
+        result = function(*leaves)
+        for grad in torch.autograd.grad(result, leaves, torch.ones(result.shape)):
+            assert grad.is_contiguous(memory_format=form) == any(inner) != grad.is_contiguous()
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool2d"])
+def test_gradients_of_pools(torch: Any, name: str) -> None:
+    for part in (slice(None), slice(2)):
+        image = torch.tensor(VALUES).contiguous(memory_format=torch.channels_last)[:, part].requires_grad_()
+        result = getattr(torch.nn.functional, name)(image, 2)
+        for given in (torch.ones_like(result), torch.ones(result.shape)):
+            (grad,) = torch.autograd.grad(result, image, given, retain_graph=True)
+            assert grad.is_contiguous(memory_format=torch.channels_last) and not grad.is_contiguous()
+        (grad,) = torch.autograd.grad(result, image, given, create_graph=True)
+        assert grad.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_gradients_of_pools_of_volumes(torch: Any) -> None:
+    for name, kept in (("max_pool3d", True), ("avg_pool3d", False), ("adaptive_max_pool3d", False)):
+        x = torch.arange(384.0).reshape(2, 3, 4, 4, 4).contiguous(memory_format=torch.channels_last_3d).requires_grad_()
+        result = getattr(torch.nn.functional, name)(x, 2)
+        (grad,) = torch.autograd.grad(result, x, torch.ones(result.shape))
+        assert grad.is_contiguous(memory_format=torch.channels_last_3d) == kept != grad.is_contiguous()
+
+
+def test_one_volume_without_a_batch(torch: Any) -> None:
+    one = torch.arange(192.0).reshape(1, 3, 4, 4, 4).contiguous(memory_format=torch.channels_last_3d)[0].clone()
+    for part in torch.nn.functional.max_pool3d(one, 2, return_indices=True):
+        assert part.unsqueeze(0).is_contiguous(memory_format=torch.channels_last_3d) and not part.is_contiguous()
+    assert torch.nn.functional.adaptive_max_pool3d(one, 2).is_contiguous()
+
+
+def test_the_mean_of_an_image_keeps_its_channels_innermost(torch: Any) -> None:
+    image = torch.tensor(VALUES).contiguous(memory_format=torch.channels_last).requires_grad_()
+    mean = torch.nn.functional.adaptive_avg_pool2d(image, 1)
+    assert mean.stride() == (4, 1, 4, 4)
+    mean.sum().backward()
+    np.testing.assert_allclose(image.grad, np.full(VALUES.shape, 1 / 36), rtol=1e-6)
+    volume = torch.ones(2, 3, 4, 4, 4).contiguous(memory_format=torch.channels_last_3d)
+    assert torch.nn.functional.adaptive_avg_pool3d(volume, 1).stride() == (3, 1, 3, 3, 3)
+    assert torch.nn.functional.adaptive_avg_pool2d(torch.tensor(VALUES), 1).stride() == (4, 1, 1, 1)

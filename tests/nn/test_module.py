@@ -419,6 +419,21 @@ def test_lazy_parameters(torch: Any) -> None:
         torch.nn.Linear(5, 3).load_state_dict(m.state_dict())
 
 
+def test_what_needs_the_shape_of_a_lazy_parameter(torch: Any) -> None:
+    lazy = torch.nn.UninitializedParameter()
+    for use in (
+        torch.empty_like, torch.ones_like, torch.rand_like, lambda p: torch.full_like(p, 1), len, lambda p: p[0],
+        lambda p: p.numel(), lambda p: p.dim(), lambda p: p.stride(), lambda p: p.new_zeros(2), lambda p: p.storage(),
+        lambda p: torch.optim.Adagrad([p]),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+            use(lazy)
+    optimizer = torch.optim.Adam([lazy])
+    lazy.materialize((2, 3))
+    assert lazy.numel() == 6 and len(lazy) == 2 and torch.ones_like(lazy).shape == (2, 3)
+    assert optimizer.param_groups[0]["params"][0] is lazy
+
+
 def test_old_pickles_get_what_they_lack(torch: Any) -> None:
     m = torch.nn.Linear(1, 1)
     state = {k: v for k, v in m.__dict__.items() if "hooks" not in k or k in ("_forward_hooks", "_backward_hooks")}

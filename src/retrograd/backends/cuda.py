@@ -1,4 +1,4 @@
-"""``torch.backends.cuda``: not here. Its switches may be set and change nothing."""
+"""``torch.backends.cuda``: not here. Its switches may be set and change nothing, but for those of attention."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import contextlib
 from types import SimpleNamespace
 from typing import Any
 
+from ..core.attention import allowed as _attention
+
 #: Which products may be less precise than float32.
 matmul: SimpleNamespace = SimpleNamespace(
     allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
     allow_fp16_accumulation=False, fp32_precision="none",
 )  # fmt: skip
 cufft_plan_cache: SimpleNamespace = SimpleNamespace(size=0, max_size=0, clear=lambda: None)
-
-_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
 def is_built() -> bool:

@@ -214,6 +214,15 @@ def row_sums(x: ndarray) -> ndarray:
     return np.add.reduce(x, 1, keepdims=True)
 
 
+_DOT = 1 << 14  # elements that BLAS may add up one after the other: of more, too many bits are lost
+
+
 def dots(x: ndarray, y: ndarray) -> ndarray:
     """The sum of the products along the last dimension, by the dot product of BLAS."""
-    return np.vecdot(x, y) if type(x) is ndarray else np.einsum("...i,...i->...", x, y)
+    if type(x) is not ndarray:
+        return np.einsum("...i,...i->...", x, y)
+    if (n := x.shape[-1]) <= _DOT:
+        return np.vecdot(x, y)
+    whole = n // 4096 * 4096
+    parts = [a[..., :whole].reshape(*a.shape[:-1], -1, 4096) for a in (x, y)]
+    return np.add.reduce(np.vecdot(*parts), -1) + np.vecdot(x[..., whole:], y[..., whole:])

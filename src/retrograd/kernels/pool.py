@@ -17,7 +17,7 @@ import numpy as np
 from . import compiled
 from .compiled import LARGE
 from .promotion import unsupported, work_dtype
-from .storage import keeps_channels_last, keeps_channels_last_of_images, shape_text
+from .storage import keeps_channels_last, keeps_channels_last_of_images, shape_text, with_channels_last
 
 Ints = Sequence[int]
 _LETTERS = ("kT", "kH", "kW")
@@ -122,6 +122,9 @@ def max_pool(
     """The maximum of each window, and the tap of the kernel where it is."""
     dims = len(kernel)
     out = _check_pool(f"max_pool{dims}d", a, kernel, stride, padding, dilation, ceil_mode)
+    if dims == 3 and a.ndim == 4 and not a.flags.c_contiguous and np.moveaxis(a, 0, -1).flags.c_contiguous:
+        found = max_pool(np.ascontiguousarray(a), kernel, stride, padding, dilation, ceil_mode)
+        return tuple([with_channels_last(part[None])[0] for part in found])  # type: ignore[return-value]
     lead, size = a.shape[: a.ndim - dims], a.shape[a.ndim - dims :]
     x = _planes(a, dims)
     if x.size > LARGE and (fast := compiled.max_pool2d(x, out, kernel, stride, padding, dilation)) is not None:
@@ -266,35 +269,66 @@ def adaptive_max_pool(a: np.ndarray, output_size: Ints) -> tuple[np.ndarray, np.
     size = a.shape[a.ndim - dims :]
     if a.dtype.kind not in "fV":
         unsupported(f"adaptive_max_pool{dims}d", a.dtype)
-    if a.ndim == 5:  # torch has no other layout for these
+    if dims == 3:  # torch has no other layout for these
         a = np.ascontiguousarray(a)
-    if all(o and s % o == 0 for s, o in zip(size, output_size, strict=True)):
-        kernel = [s // o for s, o in zip(size, output_size, strict=True)]
+    kernel = [s // o if o and s % o == 0 else 0 for s, o in zip(size, output_size, strict=True)]
+    if 0 < math.prod(kernel) <= 256:
         rest = [0] * dims, [1] * dims
         values, taps = max_pool(a, kernel, kernel, *rest, False)
         return values, max_pool_indices(taps, a.shape, kernel, kernel, *rest)
-    x = _planes(a, dims)
-    values = np.empty_like(x, shape=(x.shape[0], *output_size), order="C")
-    indices = np.empty_like(values, dtype=np.int64)
-    places = np.arange(math.prod(size)).reshape(size)
-    rows = np.arange(x.shape[0])
-    bounds = [adaptive_bounds(s, o) for s, o in zip(size, output_size, strict=True)]
-    cell: tuple[int, ...]
-    for cell in itertools.product(*(range(o) for o in output_size)):
-        part = tuple([slice(*bounds[d][i]) for d, i in enumerate(cell)])
-        window = x[(slice(None), *part)]
-        window = window.reshape(x.shape[0], math.prod(window.shape[1:]))
-        best = window.argmax(1)
-        target: Any = (slice(None), *cell)
-        values[target] = window[rows, best]
-        indices[target] = places[part].reshape(-1)[best]
-    shape = (*a.shape[: a.ndim - dims], *output_size)
-    return values.reshape(shape), indices.reshape(shape)
+    # One dimension after the other, the innermost first: of equal elements the first in memory stays the first.
+    values, indices = a, np.zeros((), np.int64)
+    step = 1
+    for d in range(a.ndim - 1, a.ndim - dims - 1, -1):
+        values, indices = _adaptive_max(values, indices, d, output_size[d - a.ndim], step)
+        step *= a.shape[d]
+    return values, indices
+
+
+def _adaptive_max(a: np.ndarray, indices: np.ndarray, d: int, parts: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """The maxima of `parts` windows along dimension `d`, and their indices: those of the elements, as far as dimensions
+    inside this one decide them, and `step` for each place along this one."""
+    bounds = np.array(adaptive_bounds(a.shape[d], parts), np.int64).reshape(-1, 2)
+    begin, end = bounds[:, 0], bounds[:, 1]
+    taps = int((end - begin).max()) if parts else 0
+    if parts < taps:  # few windows: each at once
+        found = [_argmax(a[(slice(None),) * d + (slice(*window),)], d) + window[0] for window in bounds.tolist()]
+        where = np.concatenate(found, d)
+    else:  # many: all of them at once, tap by tap
+        where = np.broadcast_to(begin.reshape(-1, *[1] * (a.ndim - d - 1)), (*a.shape[:d], parts, *a.shape[d + 1 :]))
+        best = a.take(begin, d)
+        for tap in range(1, taps):
+            cells = np.minimum(begin + tap, end - 1)  # (the last cell of a short window once more)
+            values = a.take(cells, d)
+            better = values > best
+            better |= np.isnan(values)
+            where = np.where(better, cells.reshape(-1, *[1] * (a.ndim - d - 1)), where)
+            np.copyto(best, values, where=better)
+    inside = np.take_along_axis(indices, where, d) if indices.ndim else indices
+    return np.take_along_axis(a, where, d), inside + where * step
+
+
+def _argmax(a: np.ndarray, d: int) -> np.ndarray:
+    """The place of the first maximum along dimension `d`, or of the last NaN if there is one."""
+    where = a.argmax(d, keepdims=True)
+    lost = np.isnan(np.take_along_axis(a, where, d))
+    if lost.any():
+        where = np.where(lost, a.shape[d] - 1 - np.flip(np.isnan(a), d).argmax(d, keepdims=True), where)
+    return where
 
 
 def adaptive_bounds(size: int, parts: int) -> list[tuple[int, int]]:
     """Where each of `parts` windows begins and ends."""
     return [(i * size // parts, -(-(i + 1) * size // parts)) for i in range(parts)]
+
+
+def check_adaptive_grad(name: str, shape: Ints) -> None:
+    """There is a gradient: windows of no size have none."""
+    if 0 in shape[1:]:
+        raise RuntimeError(
+            f"{name}(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes "
+            f"{shape_text(shape)} with dimension {tuple(shape).index(0, 1)} being empty"
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------- mean
@@ -455,6 +489,7 @@ __all__ = [
     "adaptive_max_pool",
     "avg_pool",
     "avg_pool_backward",
+    "check_adaptive_grad",
     "fractional_max_pool",
     "max_pool",
     "max_pool_backward",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import compiled
-from .pool import adaptive_bounds, avg_pool, avg_pool_backward
+from .pool import adaptive_bounds, avg_pool, avg_pool_backward, check_adaptive_grad
 from .products import matmul
 from .promotion import unsupported, work_dtype
 from .storage import has_channels_last, keeps_channels_last, with_channels_last
@@ -248,6 +248,7 @@ def _whole_windows(a: np.ndarray, size: Ints, output_size: Ints) -> list[int] | 
 
 def adaptive_avg_pool_backward(grad: np.ndarray, input_size: Ints, dims: int) -> np.ndarray:
     """The gradient of `adaptive_avg_pool`."""
+    check_adaptive_grad(f"adaptive_avg_pool{dims}d_backward", grad.shape)
     if (kernel := _whole_windows(grad, input_size[-2:], grad.shape[-dims:])) is not None:
         return avg_pool_backward(grad, input_size, kernel, kernel, (0, 0), True, None)
     return resample_backward(grad, input_size, "area", False, (None,) * dims)

@@ -349,13 +349,42 @@ def _add_to_rows(a: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
 
 
 def add_sparse(a: SparseArray, b: SparseArray) -> SparseArray:
-    """The coordinates of both; coalesced if both are."""
-    if a.indices is b.indices or (a.indices.shape == b.indices.shape and np.array_equal(a.indices, b.indices)):
-        return SparseArray(a.indices, a.values + b.values, a.shape, a.coalesced and b.coalesced)
+    """The coordinates of both; coalesced if both are.
+
+    As in torch, those that both have become one where both are sorted and their values lie in one piece; else they
+    stand one after the other, as long as there are not more of them than elements.
+    """
+    together = a.coalesced and b.coalesced
+    dense = a.values.flags.c_contiguous and b.values.flags.c_contiguous
+    if dense and a.indices.shape == b.indices.shape and np.array_equal(a.indices, b.indices):
+        return SparseArray(a.indices, a.values + b.values, a.shape, together)
     indices = np.concatenate([a.indices, b.indices], 1)
     values = np.concatenate([a.values, b.values])
     result = SparseArray(indices, values, a.shape)
-    return coalesce(result) if a.coalesced and b.coalesced else result
+    if together or (not dense and indices.shape[1] > math.prod(a.shape)):
+        return coalesce(result)
+    if dense and a.sparse_dim and (merged := _merge_sorted(a, b)) is not None:
+        places, number = merged
+        sums = np.zeros_like(values, shape=(number, *values.shape[1:]))
+        add_rows(sums.reshape(number, -1), places, values.reshape(len(places), -1))
+        of_each = np.empty_like(indices, shape=(len(indices), number))
+        of_each[:, places] = indices
+        return SparseArray(of_each, sums, a.shape)
+    return result
+
+
+def _merge_sorted(a: SparseArray, b: SparseArray) -> tuple[np.ndarray, int] | None:
+    """Where the coordinates of `a`, then those of `b`, stand when both are merged, and how many there are; None where
+    they are not sorted.  What comes several times in both meets in pairs."""
+    numbers = [coordinates_to_numbers(one.indices, one.shape) for one in (a, b)]
+    if any((n[1:] < n[:-1]).any() for n in numbers):
+        return None
+    # Each number with how often it came before in its own list: only what agrees in both is one.
+    turns = [np.arange(len(n)) - np.searchsorted(n, n) for n in numbers]
+    keys = np.concatenate([np.stack(pair) for pair in zip(numbers, turns, strict=True)], 1)
+    _, places = np.unique(keys, axis=1, return_inverse=True)
+    places = places.reshape(-1)
+    return places, int(places.max()) + 1 if places.size else 0
 
 
 # ------------------------------------------------------------------------------------------------------------- products

@@ -235,22 +235,24 @@ def has_channels_last(a: np.ndarray) -> bool:
 
     As torch sees it, with gaps or without, and not where the strides would say the same of another order.
     """
-    if a.ndim not in (4, 5):
-        return False
-    given = strides(a)
-    if not given[1]:
+    return a.ndim in (4, 5) and channels_innermost(a.shape, strides(a))
+
+
+def channels_innermost(shape: Sequence[int], given: Sequence[int]) -> bool:
+    """The same of strides that somebody has kept, in elements or in bytes."""
+    if len(shape) not in (4, 5) or not given[1]:
         return False
     least = 0
-    for d in (1, *range(a.ndim - 1, 1, -1), 0):
-        if not a.shape[d] or given[d] < least or (d == 0 and least == given[1]):
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if not shape[d] or given[d] < least or (d == 0 and least == given[1]):
             return False
-        least = given[d] * a.shape[d]
+        least = given[d] * shape[d]
     return True
 
 
 def with_channels_last(a: np.ndarray) -> np.ndarray:
-    """`a` with dimension 1 innermost in memory."""
-    return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 1, -1)), -1, 1)
+    """`a` with dimension 1 innermost in memory, as strides say it, also those of dimensions of one element."""
+    return a if has_channels_last(a) else np.moveaxis(np.moveaxis(a, 1, -1).copy(), -1, 1)
 
 
 def _check_channels(a: np.ndarray, memory_format: str) -> np.ndarray:

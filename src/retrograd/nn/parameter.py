@@ -158,6 +158,12 @@ class UninitializedTensorMixin:
         """The same: there is nothing to share yet."""
         return self._like(_plain(self))
 
+    def __len__(self) -> int:
+        return len(self._numbers_)  # which is refused
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._numbers_[index]
+
     @property
     def data(self) -> Any:
         return self
@@ -210,6 +216,22 @@ def _make_conversion(name: str) -> Any:
 
 for _name in ("half", "float", "double", "bfloat16", "cpu", "cuda", "short", "int", "long", "char"):
     setattr(UninitializedTensorMixin, _name, _make_conversion(_name))
+
+
+def _make_refusal(name: str) -> Any:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._numbers_
+
+    refuse.__name__ = name
+    refuse.__doc__ = "Refused: there is no shape yet."
+    return refuse
+
+
+for _name in (
+    "numel", "nelement", "dim", "ndimension", "stride", "storage", "untyped_storage", "storage_offset", "data_ptr",
+    "is_contiguous", "new", "new_tensor", "new_zeros", "new_ones", "new_empty", "new_full", "view", "expand", "reshape",
+):  # fmt: skip
+    setattr(UninitializedTensorMixin, _name, _make_refusal(_name))
 
 
 def _plain(tensor: Any) -> Any:

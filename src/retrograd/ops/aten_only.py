@@ -10,6 +10,7 @@ from .. import kernels
 from ..core import dtypes
 from ..derivatives import formulas
 from ..tensor import Tensor, wrap
+from . import aten_pools  # noqa: F401 (declares more of them)
 from . import namespace as ops
 from .registry import SPACES, composite
 
@@ -154,33 +155,6 @@ def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> 
     tensor([2., 0.])
     """
     return grad_output * mask * scale  # type: ignore[operator]
-
-
-@composite(space="aten")
-def max_pool2d_with_indices_backward(
-    grad_output: Tensor, input: Tensor, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
-    dilation: Sequence[int], ceil_mode: bool, indices: Tensor,
-) -> Tensor:  # fmt: skip
-    """The gradient of max_pool2d: each element of `grad_output` added where its maximum was.
-
-    >>> import retrograd as torch
-    >>> x = torch.tensor([[[1., 2.], [3., 0.]]])
-    >>> values, where = torch.nn.functional.max_pool2d(x, 2, return_indices=True)
-    >>> max_pool2d_with_indices_backward(torch.ones(1, 1, 1), x, [2], [2], [0], [1], False, where)
-    tensor([[[0., 0.],
-             [1., 0.]]])
-    """
-    if indices._memory_.shape != grad_output._memory_.shape:
-        raise RuntimeError(
-            f"Expected the indices to have the shape of the gradient, {list(grad_output.shape)}, but got "
-            f"{list(indices.shape)}"
-        )
-    for name, value in (("kernel_size", kernel_size), ("padding", padding), ("dilation", dilation)):
-        if not isinstance(value, int) and len(value) not in (1, 2):
-            raise RuntimeError(f"max_pool2d: {name} must be one int or two, got {list(value)}")
-    # Where the maxima were found says all; windows, steps and rounding were for finding them.
-    del stride, ceil_mode
-    return formulas.pool_scatter(ops, grad_output, indices, input.shape, 2)
 
 
 def _antialiased(

@@ -151,7 +151,7 @@ class SpecialTensor(Tensor):
 def like_array(tensor: Tensor) -> Any:
     """An array of the shape and dtype of a tensor, for who reads no more than that: its own, unless it has none."""
     if tensor._special_ is None:
-        return tensor._memory_
+        return tensor._memory_ if tensor.__class__ is Tensor else tensor._numbers_  # (a lazy parameter has none)
     return np.broadcast_to(np.empty((), tensor._memory_.dtype), tensor._memory_.shape)
 
 

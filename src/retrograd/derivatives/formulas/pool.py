@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ... import kernels
+
 
 def pool_scatter(ops: Any, grad: Any, indices: Any, input_size: Any, dims: int) -> Any:
     """Each element of `grad` added where its flat index into the input's planes says."""
@@ -13,6 +15,12 @@ def pool_scatter(ops: Any, grad: Any, indices: Any, input_size: Any, dims: int) 
     flat = (*shape[: len(shape) - dims], math.prod(indices.shape[indices.ndim - dims :]))
     zeros = ops.new_zeros(grad, planes)
     return ops.reshape(ops.scatter_add(zeros, -1, ops.reshape(indices, flat), ops.reshape(grad, flat)), shape)
+
+
+def adaptive_max_pool_backward(ops: Any, grad: Any, indices: Any, input_size: Any, dims: int) -> Any:
+    """The same; torch refuses it where there are no windows."""
+    kernels.check_adaptive_grad(f"adaptive_max_pool{dims}d_backward", grad.shape)
+    return pool_scatter(ops, grad, indices, input_size, dims)
 
 
 def pool_gather(ops: Any, values: Any, indices: Any, dims: int) -> Any:

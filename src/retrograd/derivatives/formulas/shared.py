@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.constants import channels_last, channels_last_3d
+from ...kernels.storage import channels_innermost
+
 
 def rounded_once(formula: Callable[..., Any]) -> Callable[..., Any]:
     """A formula of several steps on `grad` and `self`, each of which would be rounded in half precision."""
@@ -22,6 +25,19 @@ def rounded_once(formula: Callable[..., Any]) -> Callable[..., Any]:
         return formula(ops, grad.astype(np.float32), self.astype(np.float32), *settings).astype(self.dtype)
 
     return computed
+
+
+def laid_out(ops: Any, grad: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    """`grad` with its channels innermost in memory, where a tensor of this `shape` and these `strides` has them so."""
+    if not channels_innermost(shape, strides):
+        return grad
+    return ops.clone(grad, memory_format=channels_last if len(shape) == 4 else channels_last_3d)
+
+
+def laid_out_as(ops: Any, grad: Any, other: Any) -> Any:
+    """The same where the tensor itself is at hand, or its array."""
+    memory = getattr(other, "_memory_", other)
+    return laid_out(ops, grad, memory.shape, memory.strides)
 
 
 def maybe_multiply(ops: Any, grad: Any, factor: Any) -> Any:

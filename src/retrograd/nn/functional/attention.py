@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._generated import functions as generated
+from ...core.attention import allowed
 from ...core.where import users_level
 from ...ops import namespace as ops
 from ...ops.registry import composite
@@ -40,6 +41,8 @@ def scaled_dot_product_attention(
              [3.]]])
     """
     _check(query, key, value, attn_mask, is_causal)
+    if not allowed["math"] and not query.is_cuda:
+        _check_allowed(not dropout_p and _is_one_node(query, key, value, attn_mask))
     if enable_gqa:
         key, value = _repeated_heads(query, key, value)
     if not dropout_p and _is_one_node(query, key, value, attn_mask):
@@ -80,6 +83,19 @@ def _is_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None)
         and sizes[1][2] == sizes[2][2]
         and query._memory_.dtype.kind in "fV"
     )
+
+
+def _check_allowed(one_node: bool) -> None:
+    if not allowed["flash"]:
+        raise RuntimeError(
+            "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the "
+            "math kernel and the fused kernels: allow SDPBackend.MATH"
+        )
+    if not one_node:
+        raise RuntimeError(
+            "No available kernel. Aborting execution. SDPBackend.FLASH_ATTENTION takes batches of heads of one width, "
+            "no dropout and no mask with a gradient; allow SDPBackend.MATH, too"
+        )
 
 
 def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -146,6 +162,8 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_ca
         )
     if mask is not None:
         if is_causal:
+            if hasattr(mask, "seq_len_kv"):  # one of nn/attention/bias.py
+                raise ValueError("CausalBias should not be used with causal=True: it says which keys a query sees")
             raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
         if mask._memory_.dtype not in (np.bool_, np.float32, query._memory_.dtype):
             raise RuntimeError(
@@ -198,7 +216,8 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
-    _check_lengths(query, key, value, attn_mask, num_heads, use_separate_proj_weight)
+    seen = None if is_causal and key_padding_mask is None and not need_weights else attn_mask  # (then it is not read)
+    _check_lengths(query, key, value, seen, num_heads, use_separate_proj_weight)
     _check_extra(bias_k, bias_v, static_k, static_v, batch * num_heads, width // num_heads)
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     if not need_weights and not add_zero_attn and bias_k is None and static_k is None and static_v is None:

@@ -15,6 +15,7 @@ from ... import kernels
 from ..._generated import functions as generated
 from ...core.state import local
 from ...kernels.promotion import unsupported
+from ...kernels.storage import has_channels_last
 from ...ops.registry import composite
 from ...random import default_generator, generator_of
 from ...tensor import Tensor, wrap
@@ -36,12 +37,12 @@ def _uniform_samples(shape: tuple[int, ...], dtype: Any, device: Any = None) -> 
     return drawn if device is None else drawn.to(device)  # type: ignore[attr-defined]
 
 
-def _sizes(name: str, what: str, value: Ints, dims: int) -> tuple[int, ...]:
+def _sizes(name: str, what: str, value: Ints, dims: int, most: int = 0x7FFFFFFF) -> tuple[int, ...]:
     values = per_dimension(value, dims)
     if len(values) != dims:
         words = {1: "one int", 2: "two ints", 3: "three ints"}[dims]
         raise RuntimeError(f"{name}: {what} must either be a single int, or a tuple of {words}")
-    if max(values) > 0x7FFFFFFF:
+    if max(values) > most:
         raise RuntimeError(f"{name}: {what}: value cannot be converted to type int without overflow")
     return values
 
@@ -351,7 +352,12 @@ def _make_adaptive_avg_pool(dims: int) -> Callable[..., Tensor]:
         if dims == 1:
             return generated.squeeze_dim(adaptive_avg_pool2d(generated.unsqueeze(input, -2), (1, *size)), -2)
         if set(size) == {1}:
-            return input.mean(tuple(range(-1, -dims - 1, -1)), keepdim=True)
+            mean = input.mean(tuple(range(-1, -dims - 1, -1)), keepdim=True)
+            if kernels.is_contiguous(input._memory_) or not has_channels_last(input._memory_):
+                return mean
+            shape = mean._memory_.shape
+            channels = shape[1]
+            return mean.as_strided_(shape, (channels, 1, *[channels] * dims))
         return pool(input, size)
 
     return adaptive_avg_pool
@@ -404,7 +410,10 @@ def _make_fractional_max_pool(dims: int) -> Callable[..., Any]:
         for what, value in (("kernel_size", kernel_size), ("output_size", output_size)):
             if not isinstance(value, int) and len(value) != dims:
                 raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of Ints")
-        kernel, size = _sizes(name, "kernel_size", kernel_size, dims), _sizes(name, "output_size", output_size, dims)
+        kernel, size = (
+            _sizes(name, what, value, dims, 0x7FFFFFFFFFFFFFFF)
+            for what, value in (("kernel_size", kernel_size), ("output_size", output_size))
+        )
         values, indices = pool(input, kernel, size, _random_samples)
         return (values, indices) if return_indices else values
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...core.state import local
 from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import functional as F
@@ -464,6 +465,12 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        if query.is_nested or key.is_nested or value.is_nested:
+            return self._forward_nested(query, key, value, key_padding_mask, need_weights, attn_mask)
+        masked = key_padding_mask is not None or attn_mask is not None
+        # There torch's softmax gives NaN for a query that sees no key: as where weights are asked for, and not as where
+        # they are not.
+        plain = masked and not need_weights and not self._why_not_fast(query, key, value, key_padding_mask, attn_mask)
         swapped = self.batch_first and query.dim() == 3
         if swapped:
             # What is one tensor stays one: it is projected at once.
@@ -472,9 +479,67 @@ class MultiheadAttention(Module):
         result, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
             self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
-            training=self.training, key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
+            training=self.training, key_padding_mask=key_padding_mask, need_weights=need_weights or plain,
+            attn_mask=attn_mask,
             use_separate_proj_weight=not self._qkv_same_embed_dim, q_proj_weight=self.q_proj_weight,
             k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
-        return result.transpose(0, 1) if swapped else result, weights
+        return result.transpose(0, 1) if swapped else result, None if plain else weights
+
+    def _why_not_fast(
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None
+    ) -> str:
+        """Why torch would not take the path that it has for inference; empty if it would."""
+        from ...amp.autocast_mode import is_autocast_enabled  # (both loaded when there is a mask)
+        from ...backends import mha
+
+        given = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
+        for holds, reason in (
+            (mha.get_fastpath_enabled(), "torch.backends.mha.get_fastpath_enabled() was not True"),
+            (query.dim() == 3, f"input not batched; expected query.dim() of 3 but got {query.dim()}"),
+            (query is key is value, "non-self attention was used (query, key, and value are not the same Tensor)"),
+            (self.in_proj_weight is not None, "in_proj_weight was None"),
+            (self.in_proj_bias is not None, "in_proj_bias was None"),
+            (not self.training, "training is enabled"),
+            (self.num_heads % 2 == 0, "self.num_heads is not even"),
+            (self.batch_first, "batch_first was not True"),
+            (self.bias_k is None and self.bias_v is None, "self.bias_k or self.bias_v was not None"),
+            (not self.add_zero_attn, "add_zero_attn was enabled"),
+            (
+                not any(mask is not None and mask.is_floating_point() for mask in (key_padding_mask, attn_mask)),
+                "floating-point masks are not supported for fast path.",
+            ),
+            (not is_autocast_enabled(), "autocast is enabled"),
+            (
+                not local.state.grad_enabled or not any(x is not None and x.requires_grad for x in given),
+                "grad is enabled and at least one of query or the input/output projection weights or biases "
+                "requires_grad",
+            ),
+        ):
+            if not holds:
+                return reason
+        return ""
+
+    def _forward_nested(
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, need_weights: bool,
+        attn_mask: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        """Each component by itself, in inference."""
+        reason = self._why_not_fast(query, key, value, key_padding_mask, attn_mask)
+        if key_padding_mask is not None or attn_mask is not None:
+            reason = "masks are not supported with NestedTensor input"
+        if reason:
+            raise AssertionError(
+                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was not hit "
+                f"because {reason}"
+            )
+        from ...nested import nested_tensor  # (loaded when there is one)
+
+        found = [self.forward(x, x, x, need_weights=need_weights) for x in query.unbind()]  # type: ignore[attr-defined]
+        result = nested_tensor([part for part, _ in found])
+        if not need_weights:
+            return result, None
+        most = max(len(part) for part, _ in found)
+        padded = [F.pad(weights, (0, most - len(part), 0, most - len(part))) for part, weights in found]
+        return result, ops.stack(padded)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...core.state import local
 from ...ops import namespace as ops
 from ...tensor import Tensor
 from .. import functional as F
 from ..init import xavier_uniform_
-from .activation import MultiheadAttention
+from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -26,6 +28,12 @@ def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
     if activation not in ("relu", "gelu"):
         raise RuntimeError(f"activation should be relu/gelu, not {activation}")
     return F.relu if activation == "relu" else F.gelu
+
+
+def _which_activation(activation: Any) -> int:
+    return 1 if activation is F.relu or isinstance(activation, ReLU) else int(
+        activation is F.gelu or isinstance(activation, GELU)
+    ) * 2
 
 
 def _copies(module: Module, n: int) -> ModuleList:
@@ -140,8 +148,8 @@ class Transformer(Module):
 class TransformerEncoder(Module):
     """`num_layers` copies of a layer, one after the other, and a norm.
 
-    `enable_nested_tensor` and `mask_check` concern a way to skip padding that changes nothing but the time it takes;
-    here they are accepted, and padding is computed.
+    `enable_nested_tensor`: in inference, what the layers give for padding is zero, if each sequence ends with its
+    padding.  (Torch packs sequences to skip it; here it is computed, and overwritten.)
     """
 
     def __init__(
@@ -157,7 +165,14 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False
+        reason = _why_not_nested(encoder_layer) if enable_nested_tensor else ""
+        if reason:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {reason}: padding is "
+                "computed in inference, too. With enable_nested_tensor=False there is no warning",
+                stacklevel=2,
+            )
+        self.use_nested_tensor: bool = enable_nested_tensor and not reason
         self.mask_check = mask_check
 
     def forward(
@@ -171,7 +186,50 @@ class TransformerEncoder(Module):
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        if src_key_padding_mask is not None and mask is None and self._skips(src, src_key_padding_mask):
+            output = output.masked_fill(_is_padding(src_key_padding_mask).unsqueeze(-1), 0.0)  # type: ignore[attr-defined]
         return output if self.norm is None else self.norm(output)
+
+    def _skips(self, src: Tensor, padding: Tensor) -> bool:
+        """Would torch skip this padding?"""
+        from ...amp.autocast_mode import is_autocast_enabled  # (both loaded when there is padding)
+        from ...backends import mha
+
+        first = self.layers[0]
+        if not getattr(self, "use_nested_tensor", False) or first.training or src.dim() != 3:
+            return False
+        if not mha.get_fastpath_enabled() or is_autocast_enabled() or src.is_nested or src.is_meta:
+            return False
+        if local.state.grad_enabled and (src.requires_grad or any(p.requires_grad for p in first.parameters())):
+            return False
+        hidden = _is_padding(padding)
+        return bool((hidden[:, 1:] >= hidden[:, :-1]).all())  # each sequence ends with its padding
+
+
+def _is_padding(mask: Tensor) -> Tensor:
+    return mask != 0 if mask.is_floating_point() else mask.bool()  # type: ignore[attr-defined]
+
+
+def _why_not_nested(layer: Any) -> str:
+    """Why torch would not skip the padding of sequences that go through such layers; empty if it would."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    for holds, reason in (
+        (not layer.norm_first, "norm_first was True"),
+        (
+            attention.batch_first,
+            "self_attn.batch_first was not True (use batch_first for better inference performance)",
+        ),
+        (attention._qkv_same_embed_dim, "self_attn._qkv_same_embed_dim was not True"),
+        (attention.in_proj_bias is not None, "self_attn was passed bias=False"),
+        (layer.activation_relu_or_gelu, "activation_relu_or_gelu was not True"),
+        (layer.norm1.eps == layer.norm2.eps, "norm1.eps was not equal to encoder_layer.norm2.eps"),
+        (attention.num_heads % 2 == 0, "self_attn.num_heads is odd"),
+    ):
+        if not holds:
+            return f"encoder_layer.{reason}"
+    return ""
 
 
 class TransformerDecoder(Module):
@@ -236,6 +294,8 @@ class _Layer(Module):
         self.__dict__.setdefault("norm_first", False)
         if "activation" not in self.__dict__ and "activation" not in self._modules:
             self.activation = F.relu
+        if isinstance(self, TransformerEncoderLayer):
+            self.__dict__.setdefault("activation_relu_or_gelu", _which_activation(self.activation))
 
     def _sa_block(
         self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
@@ -277,6 +337,8 @@ class TransformerEncoderLayer(_Layer):
         where = {"device": device, "dtype": dtype}
         settings = (dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self._make(("self_attn",), d_model, nhead, *settings, where)
+        #: 1 for ReLU, 2 for GELU, 0 for any other activation.
+        self.activation_relu_or_gelu: int = _which_activation(self.activation)
 
     def forward(
         self,
