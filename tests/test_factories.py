@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+
+import retrograd
 
 pytestmark = pytest.mark.usefixtures("clean_state")
 
@@ -450,3 +454,17 @@ def test_new_memory_is_filled_where_results_are_deterministic(deterministic):
     assert torch.zeros(2).resize_(4)[:2].tolist() == [0, 0]
     torch.utils.deterministic.fill_uninitialized_memory = False
     assert torch.utils.deterministic.fill_uninitialized_memory is False
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_linspace_is_torchs_to_the_last_bit(torch, dtype):
+    """Counted from both ends, with one rounding a point."""
+    x = torch.linspace(-1, 1, 2000, dtype=getattr(torch, dtype))
+    assert torch.equal(x, -x.flip(0))
+    if torch is not retrograd:
+        for start, end, steps in ((-1, 1, 2000), (0, 10, 101), (0.1, 0.9, 37), (0, 2 * math.pi, 50), (3, 3, 4)):
+            ours = retrograd.linspace(start, end, steps, dtype=getattr(retrograd, dtype))
+            assert ours.tolist() == torch.linspace(start, end, steps, dtype=getattr(torch, dtype)).tolist()
+    if dtype == "float32":
+        with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+            torch.linspace(0, 1e300, 3)

@@ -288,6 +288,14 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+#: Of those the programs that docs/RANDOM.md says give torch's numbers to the last bit.
+EXACT = [
+    name for name in PROGRAMS
+    if name.startswith(("rand ", "uniform_", "init uniform_", "init xavier_uniform_", "init kaiming_uniform_"))
+    or name in ("rrelu", "linear layer", "convolution layer", "recurrent layer")
+]  # fmt: skip
+
+
 def _numbers(values):
     """As a NumPy array of something wide."""
     module = __import__(type(values).__module__.split(".")[0])
@@ -317,6 +325,31 @@ def test_a_seed_gives_torchs_numbers(program):
             assert _parsed(retrograd.get_rng_state()) == _parsed(torch.get_rng_state())
     finally:
         torch.set_rng_state(before)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", EXACT)
+def test_numbers_are_torchs_to_the_last_bit(name):
+    torch = pytest.importorskip("torch")
+    with torch.random.fork_rng():
+        found = []
+        for package in (torch, retrograd):
+            package.manual_seed(3)
+            found.append(_numbers(PROGRAMS[name](package)))
+    assert found[0].tolist() == found[1].tolist()
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("bounds", [(-0.5773502691896258, 0.5773502691896258), (0.1, 0.7), (-3, 3), (1e-3, 1e5)])
+def test_many_numbers_between_bounds_are_torchs(dtype, bounds):
+    torch = pytest.importorskip("torch")
+    with torch.random.fork_rng():
+        found = []
+        for package in (torch, retrograd):
+            package.manual_seed(3)
+            found.append(package.empty(20_000, dtype=getattr(package, dtype)).uniform_(*bounds).numpy())
+    assert np.array_equal(*found)
 
 
 @pytest.mark.parity

@@ -247,3 +247,92 @@ def test_others_may_add_themselves_to_sizes(torch: Any) -> None:
     assert torch.Size([1, 2]) + Other() == 42
     with pytest.raises(TypeError, match="can only concatenate tuple"):
         torch.Size([1]) + 3
+
+
+def test_a_layer_and_an_input_of_another_dtype(torch: Any) -> None:
+    """The message names the two that differ."""
+    nn = torch.nn
+    x = torch.ones(3, 2)
+    for given, name, c_name in ((x.long(), "Long", "long int"), (x.double(), "Double", "double")):
+        for input in (given, given[0], given[None]):
+            with pytest.raises(RuntimeError, match=f"mat1 and mat2 must have the same dtype, but got {name} and Float"):
+                nn.Linear(2, 3)(input)
+            with pytest.raises(RuntimeError, match=f"m1 and m2 to have the same dtype, but got: {c_name} != float"):
+                nn.Linear(2, 3, bias=False)(input)
+        with pytest.raises(RuntimeError, match=f"self and mat2 must have the same dtype, but got {name} and Float"):
+            torch.addmm(given[:2], x[:2], x[:2])
+        with pytest.raises(RuntimeError, match=f"mat1 and mat2 must have the same dtype, but got {name} and Float"):
+            torch.addbmm(x[:2], given[None, :2], x[None, :2])
+        with pytest.raises(RuntimeError, match=rf"Input type \({c_name}\) and bias type \(float\) should be the same"):
+            nn.Conv1d(3, 1, 1)(given)
+        with pytest.raises(RuntimeError, match=f"expected scalar type {name} but found Float"):
+            nn.Conv1d(3, 1, 1, bias=False)(given)
+        with pytest.raises(RuntimeError, match=f"same dtype, got input1: {c_name}, input2: float, weight: float"):
+            nn.Bilinear(2, 2, 1)(given, x)
+    for layer in (nn.LayerNorm(2), nn.GroupNorm(1, 2)):
+        with pytest.raises(RuntimeError, match=r"mixed dtype .CPU.: all inputs must share same datatype"):
+            layer(x.long())
+    with pytest.raises(NotImplementedError, match="\"rms_norm\" not implemented for 'Long'"):
+        nn.RMSNorm(2)(x.long())
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        nn.functional.binary_cross_entropy_with_logits(x, x.long())
+
+
+def test_index_add_beyond_the_end(torch: Any) -> None:
+    index = torch.tensor([0, 5])
+    with pytest.raises(IndexError, match="index out of range in self"):
+        torch.zeros(3).index_add(0, index, torch.ones(2))
+    with pytest.raises(RuntimeError, match="index 5 is out of bounds for dimension 0 with size 3"):
+        torch.zeros(3, 2).index_add(0, index, torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_a_mask_for_causal_attention(torch: Any, kind: str) -> None:
+    """Batches of heads take both, and a key takes part where both let it."""
+    attention = torch.nn.functional.scaled_dot_product_attention
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 2, 3, 4).unbind(0)
+    q = q.requires_grad_()
+    mask = torch.tensor([[True, True, False], [False, True, True], [True, True, True]])
+    both = mask & torch.ones(3, 3).tril().bool()
+    if kind == "float":
+        mask, both = (torch.zeros(3, 3).masked_fill(~m, float("-inf")) for m in (mask, both))
+    result, expected = attention(q, k, v, mask, is_causal=True), attention(q, k, v, both)
+    torch.testing.assert_close(result, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(y.square().sum(), q)[0] for y in (result, expected)))
+    for given in ((q[0], k[0], v[0]), (q, k, v)):
+        with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set when is_causal=True"):
+            attention(*given, mask, 0.0 if given[0].ndim == 3 else 0.5, True)
+
+
+def test_pairs_without_names(torch: Any) -> None:
+    x = torch.tensor([1.0, 3.0])
+    for pair in (torch.var_mean(x), torch.std_mean(x, 0), torch.var_mean(x, dim=0, correction=0)):
+        assert type(pair) is tuple
+    assert repr(torch.var_mean(x)) == "(tensor(2.), tensor(2.))"
+
+
+def test_the_size_of_what_has_no_shape_yet(torch: Any) -> None:
+    layer = torch.nn.LazyLinear(2)
+    with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
+        sum(p.numel() for p in layer.parameters())
+    layer(torch.ones(1, 3))
+    assert sum(p.numel() for p in layer.parameters()) == 8
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda f, x: f.grad(lambda a: a * 2)(x), RuntimeError, "to return a scalar Tensor, got tensor with 2 dims"),
+        (lambda f, x: f.grad(lambda a: 3.0)(x), RuntimeError, "to return a Tensor, got <class 'float'>"),
+        (lambda f, x: f.grad(lambda a: a)(3.0), ValueError, "passed to transform API must be Tensor, got <class 'flo"),
+        (lambda f, x: f.grad(lambda a: a.sum())(x.long()), RuntimeError, "only Tensors of floating point dtype can"),
+        (lambda f, x: f.grad(lambda a: a.sum())(x + 0j), RuntimeError, "only for real scalar outputs but got"),
+        (lambda f, x: f.grad(lambda a: a, argnums="a")(x), RuntimeError, "argnums must be int or Tuple.int, ...., got"),
+        (lambda f, x: f.jvp(lambda a: a, (x,), (x[0],)), RuntimeError, "that has a different size than that of the"),
+        (lambda f, x: f.vmap(lambda a: a.data_ptr())(x), RuntimeError, "Cannot access data pointer of Tensor"),
+    ],
+)
+def test_wrong_calls_of_transforms(torch: Any, call: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        call(torch.func, torch.ones(2, 3))

@@ -954,6 +954,80 @@ def test_jvp_of_views_and_in_place(torch):
         assert fwAD.unpack_dual(dual).tangent.tolist() == [6.0, 8.0]
 
 
+@pytest.mark.parametrize("part", ["whole", "view"])
+def test_forward_over_reverse_of_a_saved_output(torch, part):
+    """The tangent of what a function has saved of its own output goes into the tangent of its gradient."""
+    fwAD = torch.autograd.forward_ad
+
+    def forward(ctx, x):
+        result = x.exp()
+        ctx.save_for_backward(result)
+        ctx.save_for_forward(result)
+        return result
+
+    def write(ctx, x):
+        x.exp_()
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x
+
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+    Exp = function(torch, forward, backward, jvp=lambda ctx, t: t * ctx.saved_tensors[0])
+    Exp_ = function(torch, write, backward, jvp=lambda ctx, t: t.mul_(ctx.saved_tensors[0]))
+    x = leaf(torch, 0.0, 1.0)
+    for inplace in (False, True):
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(x, torch.tensor([2.0, 3.0], dtype=torch.float64))
+            whole = dual.clone()
+            given = whole[1:] if part == "view" else whole
+            result = Exp_.apply(given) if inplace else Exp.apply(given)
+            gradient, = torch.autograd.grad(result.sum(), dual, create_graph=True)
+            tangent = fwAD.unpack_dual(gradient).tangent
+            wanted = fwAD.make_dual(x.detach(), torch.tensor([2.0, 3.0], dtype=torch.float64)).exp()
+            expected = fwAD.unpack_dual(wanted).tangent
+            if part == "view":
+                expected = expected * torch.tensor([0.0, 1.0], dtype=torch.float64)
+            torch.testing.assert_close(tangent.detach(), expected)
+
+
+def test_hessian_of_a_function_that_saves_its_output(torch):
+    class Exp(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+            ctx.save_for_forward(output)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * ctx.saved_tensors[0]
+
+    class Unsaved(Exp):
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+
+    x = torch.tensor([0.0, 1.0])
+    expected = torch.diag(x.exp())
+    torch.testing.assert_close(torch.func.hessian(lambda x: Exp.apply(x).sum())(x), expected)
+    torch.testing.assert_close(torch.func.hessian(lambda x: torch.vmap(Exp.apply)(x).sum())(x), expected)
+    torch.testing.assert_close(torch.vmap(torch.func.hessian(Exp.apply))(x), x.exp())
+    with pytest.raises((IndexError, AssertionError)):  # for backward alone is not for jvp (torch asserts)
+        torch.func.jvp(torch.vmap(Unsaved.apply), (x,), (x,))
+
+
 # --------------------------------------------------------------------------------------------------------- beyond torch
 
 Pair = namedtuple("Pair", "a b")

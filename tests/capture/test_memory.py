@@ -160,3 +160,27 @@ def test_gelu_is_recorded_without_loading_scipys_functions():
         "assert 'scipy.special' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "RETROGRAD_FAST": "0"})
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_memory_that_is_made_inside_and_filled_later(backend, deterministic):
+    """What was in it before is nobody's business."""
+
+    def fill(x):
+        whole = torch.empty(4)
+        whole[:2] = x
+        whole[2:] = x * 2
+        return whole, torch.empty(2).copy_(x), torch.add(x, 1, out=torch.empty(2)), torch.empty_like(x).fill_(3.0)
+
+    torch.use_deterministic_algorithms(deterministic)
+    try:
+        captured = torch.capture(fill, backend=backend, check=True)
+        for number in range(5):
+            x = torch.full((2,), float(number))
+            litter = [torch.full((size,), float(number)) for size in (2, 4) for _ in range(20)]
+            del litter
+            for one, two in zip(captured(x), fill(x), strict=True):
+                assert torch.equal(one, two)
+    finally:
+        torch.use_deterministic_algorithms(False)

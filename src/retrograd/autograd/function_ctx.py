@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ..core.meta import materialize_autograd_meta
 from ..core.state import local
 from ..kernels import zeros
 from ..tensor import Tensor, wrap
@@ -378,6 +379,7 @@ class _SavedDirtyView(SavedVariable):
         super().__init__(None)
         self.version = view._version
         self.tensor = view.detach()
+        self.fw_grad = view._grad_meta_.fw_grad  # type: ignore[union-attr]  # it is a view
         self.history = weakref.ref(edge[0]), edge[1]
 
     def unpack(self, saved_for: Any = None, name: str = "tensor") -> Tensor | None:
@@ -394,6 +396,8 @@ class _SavedDirtyView(SavedVariable):
             return result
         result = result.detach()
         result._edge_ = (node, self.history[1])
+        if self.fw_grad is not None:
+            materialize_autograd_meta(result).fw_grad = self.fw_grad.copy()
         return result
 
 

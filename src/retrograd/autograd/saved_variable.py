@@ -111,6 +111,8 @@ class SavedVariable:
             # The values and the version counter, without the history that leads back to the node.
             self.output_nr = tensor.output_nr
             self.tensor = tensor.detach()
+            meta: Any = tensor._grad_meta_
+            self.fw_grad = None if meta is None else meta.fw_grad
         else:
             self.tensor = tensor
 

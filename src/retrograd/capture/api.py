@@ -264,9 +264,9 @@ class Captured:
                     if not entry.confirmed:
                         return self._record(args, kwargs, tensors, key, entry)
                     self._last = entry
-                    if self.check:
-                        return checked(self.function, entry, args, kwargs, tensors)
                     try:
+                        if self.check:
+                            return checked(self.function, entry, args, kwargs, tensors)
                         return entry.replay(tensors)
                     except OtherPath:
                         reason = "a value that the program was split at"

@@ -79,6 +79,11 @@ class GraphRecording(Recording):
             self.grad_outputs.append(recorder.value(array))
             given.append(wrap(recorder.box(array)))
         wanted = [*self.inputs, *self.parameters]
+        if not wanted:
+            raise refuse(
+                "a result that requires grad by nothing but tensors that were made inside",
+                "detach() it, or make the leaves outside",
+            )
         found = gradients([flat[position] for position in self.differentiable], wanted, given, allow_unused=True)
         for one in flat:
             recorder.freed.add(one._edge_[0]) if one._edge_ is not None else None

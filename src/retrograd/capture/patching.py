@@ -24,6 +24,7 @@ from .._generated import functions as generated
 from ..core import devices
 from ..core.locks import fork_safe_lock
 from ..core.state import local
+from ..ops.uninitialized import Memory
 from ..optim import Optimizer, lr_scheduler
 from ..tensor import Tensor, wrap
 from .arrays import RecordedArray, unboxed
@@ -456,6 +457,8 @@ class patched:
             self.places = _all_places()
             for names, key, _, wrapper in self.places:
                 names[key] = wrapper
+            for name in ("empty", "empty_like"):
+                self._patch(Memory, name, staticmethod(_maker(getattr(np, name))))
             for name in _DRAWS:
                 self._patch(random.Generator, name, _draw(name, random.Generator.__dict__[name]))
             self._patch(random.Generator, "get_state", _get_state(random.Generator.get_state))

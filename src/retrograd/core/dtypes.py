@@ -115,6 +115,15 @@ SCALAR_NAMES: dict[str, str] = {
     **{name: name.capitalize() for name in (*FLOAT8, "float4_e2m1fn_x2")},
 }  # fmt: skip
 
+#: What messages call a dtype, as torch's do, by its C type.
+C_NAMES: dict[str, str] = {
+    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int",
+    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint16": "unsigned short",
+    "uint32": "unsigned int", "uint64": "unsigned long", "complex32": "c10::complex<c10::Half>",
+    **{name: f"c10::{SCALAR_NAMES[name]}" for name in (*FLOAT8, "float4_e2m1fn_x2")},
+}  # fmt: skip
+
 
 class _Stored(dtype):
     """A dtype for storing: NumPy's is asked for, and `on_first_stored` called, when the first tensor of it is made."""

@@ -228,6 +228,13 @@ class BatchedTensor(SpecialTensor):
         """Refused: there is one value per example."""
         self._one_value("calling .tolist()")
 
+    def data_ptr(self) -> int:
+        """Refused: an example has no memory of its own."""
+        raise RuntimeError(
+            "Cannot access data pointer of Tensor that doesn't have storage: inside vmap a tensor stands for all "
+            f"examples at once ({user_location()})"
+        )
+
     def numpy(self, *, force: bool = False) -> Any:
         """Refused: there is one array per example."""
         self._one_value("calling .numpy()")

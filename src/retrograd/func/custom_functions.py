@@ -178,8 +178,8 @@ class _MappedContext:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        dims = getattr(self._ctx, "vmap_forward_dims", None) if self._ctx.vmap_in_jvp else None
-        dims = self._ctx.vmap_saved_dims if dims is None else dims
+        ctx = self._ctx
+        dims = getattr(ctx, "vmap_forward_dims", ()) if ctx.vmap_in_jvp else ctx.vmap_saved_dims
         return tuple(_batched(self._ctx.saved_tensors, dims, self._level))
 
 

@@ -203,7 +203,7 @@ def vjp_of(
 def _check_differentiable(leaf: Tensor, name: str) -> None:
     if leaf._memory_.dtype.kind not in "fcV":
         raise RuntimeError(
-            f"{name}: only Tensors of floating point and complex dtype can require gradients: an input has the dtype "
+            f"only Tensors of floating point dtype can require gradients: an input of {name} has the dtype "
             f"{leaf.dtype}. Convert it first, or leave it out of argnums"
         )
 
@@ -266,8 +266,8 @@ def _grad_and_value(
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise ValueError(
-                f"Expected Tensors for the arguments to differentiate with respect to (argnums={argnums}), got "
-                f"{type(leaf).__name__}"
+                f"Thing passed to transform API must be Tensor, got {type(leaf)}: make it one, or leave it out of "
+                f"argnums ({argnums})"
             )
         _check_differentiable(leaf, "grad")
     levels = local.state.batch_levels
@@ -282,17 +282,18 @@ def _grad_and_value(
             _aux_tensors(aux)
         if not isinstance(output, Tensor):
             raise RuntimeError(
-                "Expected the given function to return a single tensor but got unsupported type "
-                f"{type(output)}" if not has_aux else f"Expected f(*args)[0] to be a Tensor, got {type(output)}"
+                f"grad_and_value(f)(*args): Expected f(*args){'[0]' * has_aux} to return a Tensor, got {type(output)}"
             )
         if output._memory_.ndim:
             raise RuntimeError(
-                "Expected the given function to return a scalar tensor (0 dims), got tensor with "
-                f"{output._memory_.ndim} "
-                "dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+                f"{output._memory_.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             )
         if output._memory_.dtype.kind not in "fV":
-            raise RuntimeError(f"grad: the function has to return a real number, but it is {output.dtype}")
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {output.dtype}: the function has "
+                "to return a real number"
+            )
         linked = inside.outside and inside.reaches_outside([output], variables)
         found = gradients([output], variables, [None], levels, linked or has_aux, linked)
         if not linked:
@@ -323,7 +324,7 @@ def _valid_argnums(argnums: Any, count: int) -> Argnums:
         if len(set(wrapped)) != len(wrapped):
             raise RuntimeError(f"argnums elements must be unique, got {argnums}")
         return wrapped  # type: ignore[return-value]
-    raise RuntimeError(f"argnum must be int or Tuple[int], got: {type(argnums)}")
+    raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
 
 
 def _chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
@@ -404,8 +405,9 @@ def jvp_of(
                 )
         if one._memory_.shape != its._memory_.shape:
             raise RuntimeError(
-                f"jvp(f, primals, tangents): a tangent has the shape {list(its.shape)}, and its primal "
-                f"{list(one.shape)}"
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is "
+                f"not supported. In jvp(f, primals, tangents), a tangent has the shape {list(its.shape)}, and its "
+                f"primal {list(one.shape)}"
             )
     state = local.state
     before = state.func_depth, state.inference, state.new_vc, state.fw_grad_enabled, state.mutation_guard

@@ -18,6 +18,7 @@ from .promotion import (
     apply_unary,
     as_array,
     broadcast_shape,
+    c_name,
     check_number,
     check_out,
     float_dtype,
@@ -362,10 +363,10 @@ def lerp(a: ndarray, end: ndarray, weight: Operand, out: ndarray | None = None) 
     """a + weight * (end - a), exact at both ends."""
     d = a.dtype
     if end.dtype != d:
-        raise RuntimeError(f"expected dtype {_c_name(d)} for `end` but got dtype {_c_name(end.dtype)}")
+        raise RuntimeError(f"expected dtype {c_name(d)} for `end` but got dtype {c_name(end.dtype)}")
     weighted = hasattr(weight, "dtype")
     if weighted and weight.ndim and weight.dtype != d:
-        raise RuntimeError(f"expected dtype {_c_name(d)} for `weight` but got dtype {_c_name(weight.dtype)}")
+        raise RuntimeError(f"expected dtype {c_name(d)} for `weight` but got dtype {c_name(weight.dtype)}")
     if d.kind in "biu":
         unsupported("lerp_kernel_tensor" if weighted else "lerp_kernel_scalar", d)
     if not weighted:
@@ -388,12 +389,26 @@ def lerp(a: ndarray, end: ndarray, weight: Operand, out: ndarray | None = None) 
     return store(operand(r, d), out)
 
 
-def _c_name(dtype: np.dtype) -> str:
-    names = {
-        "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-        "int64": "long int",
-    }  # fmt: skip
-    return names.get(dtype.name, dtype.name)
+#: By this a float64 is split into halves, each of half as many bits.
+_SPLIT = 2.0**27 + 1
+
+
+def multiply_add(a: ndarray, factor: Any, addend: Any) -> ndarray:
+    """``a * factor + addend``, rounded once as processors do it; both numbers have the dtype of `a`."""
+    if a.dtype != np.float64:
+        # The product of two float32 is a float64, which loses nothing.
+        return (a.astype(np.float64) * np.float64(factor) + np.float64(addend)).astype(a.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # What the product and the sum lose is added to the result: Dekker's product, and Knuth's sum.
+        product = a * factor
+        high, wide = a * _SPLIT, factor * _SPLIT
+        high, wide = high - (high - a), wide - (wide - factor)
+        low, narrow = a - high, factor - wide
+        lost = low * narrow - (((product - high * wide) - low * wide) - high * narrow)
+        result = product + addend
+        added = result - product
+        exact = result + ((product - (result - added)) + (addend - added) + lost)
+        return np.where(np.isfinite(exact), exact, result)
 
 
 def addcmul(a: ndarray, b: Operand, c: Operand, value: Operand = 1, out: ndarray | None = None) -> ndarray:

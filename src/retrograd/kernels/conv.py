@@ -23,7 +23,7 @@ import numpy as np
 from . import compiled_products
 from .compiled import LARGE, is_used
 from .conv_depthwise import by_rows
-from .promotion import is_half, scalar_name, unsupported
+from .promotion import c_name, is_half, scalar_name, unsupported
 from .storage import keeps_channels_last_of_either, shape_text
 
 _BLOCK_BYTES = 1 << 22  # of columns, to stay in the cache
@@ -487,12 +487,12 @@ def _check(
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     _check_channels(input, weight, bias, transposed, groups)
-    if input.dtype != weight.dtype:
-        raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(weight.dtype)}")
-    if bias is not None and bias.dtype != input.dtype and not (transposed and dims < 3):
-        cs = {"float32": "float", "float64": "double"}
-        one, other = (cs.get(a.dtype.name, a.dtype.name) for a in (input, bias))
+    if bias is not None and bias.dtype != input.dtype and not transposed:
+        one, other = c_name(input.dtype), c_name(bias.dtype)
         raise RuntimeError(f"Input type ({one}) and bias type ({other}) should be the same")
+    for part in (weight,) if bias is None or dims < 3 else (weight, bias):
+        if part.dtype != input.dtype:
+            raise RuntimeError(f"expected scalar type {scalar_name(input.dtype)} but found {scalar_name(part.dtype)}")
     if bias is not None and bias.dtype.kind == "c" and input.dtype.kind != "c":
         names = scalar_name(bias.dtype), scalar_name(input.dtype)
         raise RuntimeError("result type {} can't be cast to the desired output type {}".format(*names))

@@ -9,11 +9,25 @@ from typing import Any
 import numpy as np
 from numpy import empty, ndarray
 
+from .arithmetic import multiply_add
 from .compiled import on_threads
-from .promotion import refuse_stored
+from .promotion import cast_number, refuse_stored
 
 #: ``accumulate(total, more, total)`` adds in place two arrays of one shape and dtype: the engine's innermost step.
 accumulate: Any = on_threads(np.add)
+
+
+def linspace(start: Any, end: Any, steps: int, dtype: np.dtype) -> ndarray:
+    """`steps` points from `start` to `end`: those of the second half are counted from the end."""
+    if dtype not in (np.float32, np.float64) or steps < 2:
+        return np.linspace(start, end, steps).astype(dtype)
+    first, last = (dtype.type(cast_number(number, dtype)) for number in (start, end))
+    step = (last - first) / dtype.type(steps - 1)
+    points = np.arange(steps).astype(dtype)
+    half = steps // 2
+    points[:half] = multiply_add(points[:half], step, first)
+    points[half:] = multiply_add((steps - 1) - points[half:], -step, last)
+    return points
 
 
 def one_like(a: ndarray) -> ndarray:

@@ -275,7 +275,10 @@ def index_add(
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
             f"{shape_text(a.shape)} source.shape = {shape_text(source.shape)}"
         )
-    _check_bounds(index, dim, a.shape[dim] if a.ndim else 1)
+    if a.ndim > 1:
+        _check_bounds(index, dim, a.shape[dim])
+    elif index.size and not is_within(index, 0, a.size if a.ndim else 1):
+        raise IndexError("index out of range in self")
     result = _target(a, out)
     if alpha.__class__ is not int or alpha != 1:
         source = np.multiply(source, cast_number(alpha, a.dtype))

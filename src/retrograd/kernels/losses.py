@@ -267,9 +267,12 @@ def binary_cross_entropy_with_logits(
         unsupported("log_sigmoid_cpu", a.dtype)
     for given in (target, weight, pos_weight):
         if given is not None and given.dtype.kind in ("iubc" if given is target else "bc"):
+            one, other = scalar_name(given.dtype), scalar_name(a.dtype)
+            if given is target and given.dtype.kind in "iu":
+                one, other = other, one
             raise RuntimeError(
-                f"result type {scalar_name(given.dtype)} can't be cast to the desired output type "
-                f"{scalar_name(a.dtype)}: convert the targets and weights to it"
+                f"result type {one} can't be cast to the desired output type {other}: the targets and weights of "
+                f"{scalar_name(a.dtype)} logits are {scalar_name(a.dtype)}, target.to(input.dtype)"
             )
     # -log(sigmoid(a)) = log(1 + exp(-a)), without overflow
     no = np.log1p(np.exp(-np.abs(a))) + np.maximum(-a, 0)

@@ -377,9 +377,9 @@ def _check_group_norm(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 f"shape {shape_text(part.shape)} and input of shape {shape_text(input.shape)}"
             )
+    _check_dtypes(input, weight, bias)
     if input.dtype.kind not in "fV":
         unsupported("GroupNormKernelImpl", input.dtype)
-    _check_dtypes(input, weight, bias)
 
 
 def layer_norm(
@@ -494,9 +494,9 @@ def _check_layer_norm(
             f"Given normalized_shape={shape_text(shape)}, expected input with shape "
             f"[*, {shape_text(shape)[1:]}, but got input of size{shape_text(a.shape)}"
         )
+    _check_dtypes(a, weight, bias)
     if a.dtype.kind not in "fV":
         unsupported("LayerNormKernelImpl", a.dtype)
-    _check_dtypes(a, weight, bias)
 
 
 def layer_norm_backward(

@@ -15,20 +15,20 @@ import numpy as np
 from . import compiled
 from .compiled_products import product as fast_product
 from .dims import normalize_dim, normalize_dims
-from .promotion import broadcast_shape, cast_number, is_half, promote, result_dtype, scalar_name, store, unsupported
+from .promotion import (
+    broadcast_shape,
+    c_name,
+    cast_number,
+    is_half,
+    promote,
+    result_dtype,
+    scalar_name,
+    store,
+    unsupported,
+)
 from .shape import expand
 
 SMALL = 256  # elements of a matrix: a product with fewer goes to BLAS in any case
-
-_C_NAMES = {
-    "Float": "float", "Double": "double", "Int": "int", "Long": "long long", "Half": "c10::Half",
-    "BFloat16": "c10::BFloat16",
-}  # fmt: skip
-
-
-def _c_name(dtype: np.dtype) -> str:
-    name = scalar_name(dtype)
-    return _C_NAMES.get(name, name)
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -90,7 +90,7 @@ def _check_mm(mat1: np.ndarray, mat2: np.ndarray) -> None:
     if mat1.dtype != mat2.dtype:
         raise RuntimeError(
             "expected m1 and m2 to have the same dtype, but got: "
-            f"{_c_name(mat1.dtype)} != {_c_name(mat2.dtype)}"
+            f"{c_name(mat1.dtype)} != {c_name(mat2.dtype)}"
         )
     if mat1.dtype.kind == "b":
         unsupported("addmm_impl_cpu_", mat1.dtype)
@@ -269,6 +269,14 @@ def _add_scaled(
     return product
 
 
+def _other_dtype(input: np.ndarray, mat1: np.ndarray, mat2: np.ndarray) -> RuntimeError:
+    # One of three that are to be multiplied and added has not the dtype of the second factor.
+    name, other = ("mat1", mat1) if input.dtype == mat2.dtype else ("self", input)
+    return RuntimeError(
+        f"{name} and mat2 must have the same dtype, but got {scalar_name(other.dtype)} and {scalar_name(mat2.dtype)}"
+    )
+
+
 def addmm(
     input: np.ndarray,
     mat1: np.ndarray,
@@ -293,9 +301,7 @@ def addmm(
         if m.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {m.ndim}-D tensor")
     if mat1.dtype != mat2.dtype and mat1.shape[1] == mat2.shape[0]:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {scalar_name(input.dtype)} and {scalar_name(mat2.dtype)}"
-        )
+        raise _other_dtype(input, mat1, mat2)
     return store(_add_scaled(mm(mat1, mat2), input, beta, alpha), out)
 
 
@@ -342,10 +348,7 @@ def addbmm(
     if k != batch2.shape[1]:
         raise RuntimeError(f"Incompatible matrix sizes for bmm ({n}x{k} and {batch2.shape[1]}x{batch2.shape[2]})")
     if batch1.dtype != batch2.dtype:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {scalar_name(input.dtype)} and "
-            f"{scalar_name(batch2.dtype)}"
-        )
+        raise _other_dtype(input, batch1, batch2)
     # A sum over the batch is one longer inner product.
     product = mm(batch1.transpose(1, 0, 2).reshape(n, b * k), batch2.reshape(b * k, batch2.shape[2]))
     return store(_add_scaled(product, input, beta, alpha), out)
@@ -361,7 +364,7 @@ def baddbmm(
 ) -> np.ndarray:
     """``beta * input + alpha * (batch1 @ batch2)``."""
     if batch1.ndim == 3 == batch2.ndim and not input.dtype == batch1.dtype == batch2.dtype:
-        names = [_c_name(x.dtype) for x in (input, batch1, batch2)]
+        names = [c_name(x.dtype) for x in (input, batch1, batch2)]
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {names[0]}, batch1: {names[1]}, batch2: {names[2]}"
         )

@@ -54,6 +54,12 @@ def scalar_name(dtype: np.dtype) -> str:
     return dtype.name if known is None else dtypes.SCALAR_NAMES[known.name]
 
 
+def c_name(dtype: np.dtype) -> str:
+    """C's name for a dtype, where torch has that in error texts: float for float32, long int for int64."""
+    known = dtypes.by_numpy.get(dtype)
+    return dtype.name if known is None else dtypes.C_NAMES[known.name]
+
+
 def category(dtype: np.dtype) -> int:
     """0, 1, 2, 3 for bool, integer, float, complex."""
     return _CATEGORY[dtype.kind]

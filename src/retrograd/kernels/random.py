@@ -5,6 +5,7 @@ is NumPy's; it is asked for its 32-bit words, and what becomes of them is writte
 
 * a uniform float32 (and whatever is narrower, which is rounded from it) takes the low 24 bits of one word, a float64
   the low 53 bits of two;
+* between other bounds than 0 and 1 it is multiplied and added to with one rounding (`spread`);
 * of sixteen normal numbers or more, in a contiguous tensor, each sixteen are made from sixteen uniform ones, the first
   half of which are radii and the second half angles (Box and Muller's way); a rest is made by drawing the last sixteen
   again;
@@ -22,11 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from .arithmetic import multiply_add
 from .compiled import SHARED, drawn
 from .promotion import scalar_name, unsupported
 
 __all__ = [
-    "below", "dirichlet_drawn", "dirichlet_grad", "dropout_mask", "standard_gamma_drawn", "standard_gamma_grad",
+    "below", "dirichlet_drawn", "dirichlet_grad", "dropout_mask", "spread", "standard_gamma_drawn",
+    "standard_gamma_grad",
 ]  # fmt: skip
 
 #: Fewer words than this are not worth the setting up of `Generator.integers`.
@@ -90,6 +93,13 @@ def uniform(twister: np.random.Generator, count: int, dtype: np.dtype) -> np.nda
         return uniform_float64(twister, count)
     drawn = uniform_float32(twister, count)
     return drawn if dtype == np.float32 else below(drawn.astype(dtype), 0, 1)
+
+
+def spread(drawn: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Numbers of [0, 1) in [low, high): ``drawn * (high - low) + low``, rounded once."""
+    number = drawn.dtype.type
+    start = number(low)
+    return multiply_add(drawn, number(high) - start, start)
 
 
 def below(drawn: np.ndarray, low: float, high: float) -> np.ndarray:

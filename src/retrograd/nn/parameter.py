@@ -132,6 +132,10 @@ class UninitializedTensorMixin:
             "`forward` to initialize the parameters before accessing their attributes."
         )
 
+    def numel(self) -> int:
+        """Refused: it has no shape yet."""
+        return self._numbers_.size
+
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter or buffer of this shape, without values yet."""
         me: Any = self

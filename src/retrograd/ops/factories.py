@@ -22,6 +22,7 @@ from ..core.layout import strided
 from ..core.size import Size
 from ..core.state import local
 from ..core.where import users_level
+from ..kernels.creation import linspace as points_between
 from ..kernels.memory import clone
 from ..kernels.promotion import cast_number, complex_dtype, element, refuse_stored, scalar_name
 from ..kernels.storage import dense_like
@@ -668,7 +669,7 @@ def linspace(
 ) -> Tensor:
     """`steps` points from `start` to `end`, both included."""
     start, end, np_dtype = _ends("linspace", start, end, steps, _target_dtype(dtype, kw))
-    values = np.linspace(start, end, steps).astype(np_dtype)
+    values = points_between(start, end, steps, np_dtype)
     return _out(_as_out_lies(values, kw), requires_grad, device, kw, dtype)
 
 

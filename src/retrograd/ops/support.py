@@ -15,7 +15,7 @@ from ..autograd.forward_operators import forbid_out
 from ..autograd.inplace import begin_inplace, check_overlap
 from ..autograd.intercept import interceptor_of
 from ..core.description import NoArray
-from ..core.dtypes import dtype
+from ..core.dtypes import C_NAMES, dtype
 from ..core.late import extension
 from ..core.records import record_of
 from ..core.state import local, process
@@ -23,7 +23,6 @@ from ..core.where import users_level
 from ..kernels.dtypes import convert
 from ..kernels.promotion import can_cast
 from ..tensor import Tensor, wrap
-from ..tensor.autograd_attributes import C_NAMES
 from ..tensor.lazy_conjugation import write_back
 from ..tensor.special import operate_on_special, special_tensors
 from .arguments import argument, as_number

@@ -28,7 +28,7 @@ class Memory:
         self.wanted = self.wanted if wanted is None else wanted
         self.deterministic = self.deterministic if deterministic is None else deterministic
         if self.fills:
-            self.empty, self.empty_like = _filled(np.empty), _filled(np.empty_like)
+            self.empty, self.empty_like = _filled("empty"), _filled("empty_like")
         else:
             vars(self).pop("empty", None)
             vars(self).pop("empty_like", None)
@@ -42,9 +42,9 @@ class Memory:
 memory = Memory()
 
 
-def _filled(make: Callable[..., Any]) -> Callable[..., Any]:
+def _filled(name: str) -> Callable[..., Any]:
     def made(*args: Any, **kwargs: Any) -> Any:
-        array = make(*args, **kwargs)
+        array = getattr(np, name)(*args, **kwargs)  # asked for now: while somebody records, `np` is another
         fill(array)
         return array
 

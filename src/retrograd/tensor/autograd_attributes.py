@@ -194,9 +194,9 @@ class TensorAutograd(TensorOperators):
         expected = self.grad_dtype if self.is_leaf else self.dtype
         if expected is not None and grad.dtype is not expected:
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{C_NAMES[grad.dtype.name]}' to a tensor with grad_dtype "
-                f"'{dtypes.SCALAR_NAMES[expected.name]}'. The gradient must match the tensor's grad_dtype (by default "
-                f"the tensor's dtype): use grad.to({expected}), or set grad_dtype (None allows any dtype)"
+                f"attempting to assign a gradient with dtype '{dtypes.C_NAMES[grad.dtype.name]}' to a tensor with "
+                f"grad_dtype '{dtypes.SCALAR_NAMES[expected.name]}'. The gradient must match the tensor's grad_dtype "
+                f"(by default the tensor's dtype): use grad.to({expected}), or set grad_dtype (None allows any dtype)"
             )
         if grad.device != self.device:
             raise RuntimeError(
@@ -362,12 +362,3 @@ class TensorAutograd(TensorOperators):
         """The name that it was given, or None."""
         return None if self._grad_meta_ is None else self._grad_meta_.name
 
-
-#: What messages call a dtype, as torch's do, by its C type.
-C_NAMES = {
-    "bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int",
-    "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint16": "unsigned short",
-    "uint32": "unsigned int", "uint64": "unsigned long", "complex32": "c10::complex<c10::Half>",
-    **{name: f"c10::{dtypes.SCALAR_NAMES[name]}" for name in (*dtypes.FLOAT8, "float4_e2m1fn_x2")},
-}  # fmt: skip

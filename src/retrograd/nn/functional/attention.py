@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._generated import functions as generated
 from ...core.attention import allowed
+from ...core.dtypes import C_NAMES
 from ...core.where import users_level
 from ...ops import namespace as ops
 from ...ops.registry import composite
@@ -45,7 +46,15 @@ def scaled_dot_product_attention(
         _check_allowed(not dropout_p and _is_one_node(query, key, value, attn_mask))
     if enable_gqa:
         key, value = _repeated_heads(query, key, value)
-    if not dropout_p and _is_one_node(query, key, value, attn_mask):
+    one_node = not dropout_p and _is_one_node(query, key, value, attn_mask)
+    if is_causal and attn_mask is not None:
+        if not one_node:
+            raise RuntimeError(
+                "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True, but for "
+                "batches of heads without dropout: put both into attn_mask"
+            )
+        attn_mask, is_causal = _causal(attn_mask, query, key), False
+    if one_node:
         return generated._attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)
     if scale is None:
         scale = 1.0 / math.sqrt(query._memory_.shape[-1]) if query._memory_.shape[-1] else math.inf
@@ -98,6 +107,12 @@ def _check_allowed(one_node: bool) -> None:
         )
 
 
+def _causal(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """The mask, with all keys shut out that come after a query."""
+    later = beside(mask, np.triu(np.ones((query._memory_.shape[-2], key._memory_.shape[-2]), np.bool_), 1))
+    return mask.masked_fill(later, False if mask._memory_.dtype == np.bool_ else -math.inf)
+
+
 def _masked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
     """The scores with the mask, and the rows that it leaves nothing of: those are not masked, to have a softmax."""
     if mask.is_meta:
@@ -146,10 +161,9 @@ def _repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, 
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool) -> None:
-    dtypes = [str(t.dtype).removeprefix("torch.") for t in (query, key, value)]
-    if len(set(dtypes)) > 1:
-        names = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
-        one, two, three = (names.get(name, name) for name in dtypes)
+    dtypes = {t.dtype for t in (query, key, value)}
+    if len(dtypes) > 1:
+        one, two, three = (C_NAMES[t.dtype.name] for t in (query, key, value))
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{one} key.dtype: {two} and value.dtype: {three} instead."
@@ -161,10 +175,8 @@ def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_ca
             f"{two} and value.dim: {three} instead."
         )
     if mask is not None:
-        if is_causal:
-            if hasattr(mask, "seq_len_kv"):  # one of nn/attention/bias.py
-                raise ValueError("CausalBias should not be used with causal=True: it says which keys a query sees")
-            raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
+        if is_causal and hasattr(mask, "seq_len_kv"):  # one of nn/attention/bias.py
+            raise ValueError("CausalBias should not be used with causal=True: it says which keys a query sees")
         if mask._memory_.dtype not in (np.bool_, np.float32, query._memory_.dtype):
             raise RuntimeError(
                 "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "

@@ -180,6 +180,8 @@ def _rrelu(
     numbers = input._numbers_
     steep = numbers <= 0  # torch draws for these alone
     drawn = (generator or generator_of(input.device)).uniform_where(steep, np.dtype(np.float64))
+    if numbers.dtype != np.float64:
+        lower, upper = float(np.float32(lower)), float(np.float32(upper))
     drawn = beside(input, (lower + (upper - lower) * drawn).astype(numbers.dtype))._numbers_
     slopes = np.where(steep, drawn, np.ones_like(numbers))
     return (generated._rrelu_with_noise_ if inplace else generated._rrelu_with_noise)(input, wrap(slopes))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..._generated import functions as generated
 from ...autograd.grad_mode import no_grad
 from ...core.dtypes import float_limits
+from ...kernels.promotion import unsupported
 from ...kernels.storage import has_channels_last
 from ...ops import namespace as ops
 from ...ops.registry import composite
@@ -163,6 +164,8 @@ def rms_norm(
             f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} "
             f"and normalized_shape = {list(shape)}"
         )
+    if input._memory_.dtype.kind not in "fVcW":
+        unsupported("rms_norm", input._memory_.dtype)
     x = input.float() if input._memory_.dtype.itemsize == 2 else input  # whose squares leave its range
     if eps is None:
         eps = float(float_limits(x._memory_.dtype).eps)

@@ -22,7 +22,6 @@ from ...core.late import extension
 from ...core.state import local, process
 from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
 from ...tensor import Tensor, new, wrap
-from ...tensor.autograd_attributes import C_NAMES
 from ...tensor.lazy_conjugation import keep_bits
 from ...tensor.memory_moves import Beyond, move
 from ..overwrite import overwrite
@@ -81,8 +80,8 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
     if isinstance(source, Tensor):
         if source._memory_.dtype != dtype:
             raise RuntimeError(
-                f"Could not set tensor of type {C_NAMES[source.dtype.name]} to a tensor of type "
-                f"{C_NAMES[input.dtype.name]}"
+                f"Could not set tensor of type {dtypes.C_NAMES[source.dtype.name]} to a tensor of type "
+                f"{dtypes.C_NAMES[input.dtype.name]}"
             )
         if size is None:
             return source._memory_
@@ -90,7 +89,7 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
     elif isinstance(source, TypedStorage):
         if source.dtype.np != dtype:
             raise RuntimeError(
-                f"Expected a Storage of type {C_NAMES[input.dtype.name]} or an UntypedStorage, but got type "
+                f"Expected a Storage of type {dtypes.C_NAMES[input.dtype.name]} or an UntypedStorage, but got type "
                 f"{dtypes.SCALAR_NAMES[source.dtype.name]} for argument 1 'storage'"
             )
         root = source._elements

@@ -18,7 +18,7 @@ from ...kernels.promotion import scalar_name
 from ...tensor import Tensor
 from ...tensor.special import NoArray, like_array, operate_on_special
 from ..registry import composite
-from ..support import C_NAMES, not_a_tensor, tensor_list, write_out
+from ..support import not_a_tensor, tensor_list, write_out
 
 
 @composite(method=False)
@@ -48,7 +48,7 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         if x.dtype != tensors[0].dtype:
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{C_NAMES[tensors[0].dtype.name]} and tensor {i} {C_NAMES[x.dtype.name]}"
+                f"{dtypes.C_NAMES[tensors[0].dtype.name]} and tensor {i} {dtypes.C_NAMES[x.dtype.name]}"
             )
     for i, (a, b) in enumerate(itertools.pairwise(tensors)):
         if a.shape[-1] != b.shape[0]:
@@ -227,14 +227,15 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 @composite(method=False)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1 @ weight[k] @ input2`` for every k, plus `bias`."""
+    given: dict[str, Tensor] = {"input1": input1, "input2": input2, "weight": weight}
+    if bias is not None:
+        given["bias"] = bias
+    if len({x._memory_.dtype for x in given.values()}) > 1:
+        names = ", ".join(f"{name}: {dtypes.C_NAMES[x.dtype.name]}" for name, x in given.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {names}")
     if input1.ndim != input2.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     if bias is not None:
-        if bias._memory_.dtype != weight._memory_.dtype:
-            raise RuntimeError(
-                f"All tensors must have the same dtype, got input1: {input1.dtype}, input2: {input2.dtype}, weight: "
-                f"{weight.dtype}, bias: {bias.dtype}"
-            )
         if bias._memory_.shape != weight._memory_.shape[:1]:
             raise RuntimeError(
                 f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected "

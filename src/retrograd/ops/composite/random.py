@@ -101,7 +101,7 @@ def uniform_(input: Tensor, *bounds: float, generator: Generator | None = None, 
     def between(parts: np.ndarray) -> np.ndarray:
         # Numbers narrower than float32 are made in it.
         wide = parts.dtype if parts.dtype in (np.float32, np.float64) else np.dtype(np.float32)
-        drawn = g.uniform_like(parts, wide) * wide.type(high - low) + wide.type(low)
+        drawn = kernels.spread(g.uniform_like(parts, wide), low, high)
         return kernels.below(drawn.astype(parts.dtype, copy=False), low, high)
 
     return overwrite_by(input, draw)

@@ -182,7 +182,8 @@ def _deviation(operator: Any, name: str, doc: str) -> Any:
             )
         if out is not None:
             return operator(input, dim, correction=correction, keepdim=keepdim, out=out)
-        return operator(input, dim, correction=correction, keepdim=keepdim)
+        result = operator(input, dim, correction=correction, keepdim=keepdim)
+        return tuple(result) if isinstance(result, tuple) else result  # torch has no names for the pairs
 
     deviation.__name__ = deviation.__qualname__ = name
     deviation.__doc__ = doc
