@@ -25,6 +25,7 @@ from ..core.where import users_level
 from ..kernels.memory import clone
 from ..kernels.promotion import cast_number, complex_dtype, element, refuse_stored, scalar_name
 from ..kernels.storage import dense_like
+from ..storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
 from ..tensor.meta import MetaArray, meta_tensor
@@ -304,6 +305,8 @@ def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     result._edge_ = None
     if len(args) == 1 and isinstance(args[0], Tensor):
         result._numbers_ = args[0]._numbers_
+    elif len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
+        result._numbers_ = wrap(np.empty((0,), dtypes.default[0])).set_(args[0])._memory_  # type: ignore[attr-defined]
     elif len(args) == 1 and _is_array(args[0]):
         result._numbers_ = as_tensor(args[0], dtypes.get_default_dtype())._numbers_
     elif len(args) == 1 and isinstance(args[0], (list, tuple)) and not _is_size(args[0]):
@@ -360,7 +363,8 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     if kw and kw.get("layout") not in (None, strided):
         return _sparse_zeros(_size("empty", size, kw), dtype, requires_grad, device, kw)
     if device is None and default.device is None:
-        array = memory.empty(_size("empty", size, kw), _float_dtype(dtype))
+        asked = dtype if "out" not in kw else _target_dtype(dtype, kw)
+        array = memory.empty(_size("empty", size, kw), _float_dtype(asked))
         return _out(array, requires_grad, HERE, kw, dtype) if kw else _finish(array, requires_grad, HERE)
     return _elsewhere("empty", size, dtype, device, requires_grad, kw)
 
@@ -375,7 +379,7 @@ def _size(name: str, size: tuple, kw: dict) -> tuple[int, ...]:
 
 def _elsewhere(name: str, size: tuple, dtype: Any, device: Any, requires_grad: bool, kw: dict) -> Tensor:
     """What a factory makes on a device that was named, in the call or before it."""
-    shape, np_dtype = _size(name, size, kw), _float_dtype(dtype)
+    shape, np_dtype = _size(name, size, kw), _float_dtype(_target_dtype(dtype, kw))
     if on_meta(device):
         return without_values(shape, np_dtype, requires_grad, kw)
     array = getattr(library(device), name)(shape, np_dtype)
@@ -392,8 +396,9 @@ def _sparse_zeros(size: Any, dtype: Any, requires_grad: bool, device: Any, kw: d
     return made.to_sparse(layout=kw["layout"]).requires_grad_(requires_grad)
 
 
-def _out(array: Any, requires_grad: bool, device: Any, kw: dict, dtype: Any = None) -> Tensor:
-    """Finish a factory; `kw` may hold out=, layout=, pin_memory= and memory_format=; `dtype` is what was asked for."""
+def _out(array: Any, requires_grad: bool, device: Any, kw: dict, dtype: Any = None, warn: bool = False) -> Tensor:
+    """Finish a factory; `kw` may hold out=, layout=, pin_memory= and memory_format=; `dtype` is what was asked for.
+    `warn`: an out= with elements that is resized is warned of."""
     if not kw:
         return _finish(array, requires_grad, device)
     unknown = set(kw) - {"size", "out", "layout", "pin_memory", "memory_format"}
@@ -415,7 +420,7 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict, dtype: Any = No
     if out is not None:
         forbid_out("this factory", (out,))
         begin_inplace(local.state, out, out.requires_grad)
-        return store(out, array)
+        return store(out, array, warn)
     return _finish(array, requires_grad, device)
 
 
@@ -434,10 +439,21 @@ def _check_beside(out: Tensor, dtype: Any, device: Any, kw: dict) -> None:
         raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})")
 
 
-def _as_out_lies(array: Any, kw: dict) -> Any:
-    """The elements of a range in the shape of ``out=``, if that has as many."""
+def _as_out_lies(array: Any, kw: dict, warn: bool = False) -> Any:
+    """The elements of a range in the shape of ``out=``, if that has as many; `warn`: if it has others, say so."""
     out = kw.get("out")
-    return array if out is None or out._memory_.size != array.size else array.reshape(out._memory_.shape)
+    if out is None:
+        return array
+    count = out._memory_.size
+    if warn and count and count != array.size:
+        warnings.warn(
+            f"The number of elements in the out tensor of shape {list(out._memory_.shape)} is {count} which does not "
+            f"match the computed number of elements {array.size}. Note that this may occur as a result of rounding "
+            f"error. The out tensor will be resized to a tensor of shape ({array.size},).",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    return array if count != array.size else array.reshape(out._memory_.shape)
 
 
 @composite(method=False)
@@ -609,7 +625,7 @@ def arange(
         values = np.arange(start, end, step)
     else:
         values = start + step * np.arange(count)
-    return _out(_as_out_lies(values.astype(np_dtype), kw), requires_grad, device, kw, dtype)
+    return _out(_as_out_lies(values.astype(np_dtype), kw, warn=True), requires_grad, device, kw, dtype)
 
 
 @composite(method=False)

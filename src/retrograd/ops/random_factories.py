@@ -207,7 +207,9 @@ def normal(
     drawn = (
         randn(result.shape, generator=generator, dtype=like.dtype, device=like.device) * _values(std) + _values(mean)
     ).to(like.dtype)
-    return overwrite(result, drawn._numbers_) if kw.get("out") is None else _out(drawn._numbers_, False, device, kw)
+    if kw.get("out") is None:
+        return overwrite(result, drawn._numbers_)
+    return _out(drawn._numbers_, False, device, kw, warn=True)
 
 
 def _values(value: Any) -> Any:

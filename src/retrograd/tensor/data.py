@@ -63,8 +63,8 @@ def infer_array(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> n
         return _copied(array, dtype)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
-    if hasattr(data, "_copy_of_elements"):  # a storage
-        return data._copy_of_elements(dtype, default_float)
+    if hasattr(data, "_elements_for"):  # a storage
+        return data._elements_for(dtype, default_float)
     shape = _shape(data)
     if dtype is None:
         dtype = _infer_dtype(data, default_float)

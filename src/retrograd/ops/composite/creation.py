@@ -11,6 +11,7 @@ from ... import kernels
 from ..._generated import functions as generated
 from ...core import dtypes
 from ...core.layout import strided
+from ...storage import UntypedStorage
 from ...tensor import Tensor, fresh
 from ...tensor.special import like_array
 from .. import factories
@@ -101,6 +102,24 @@ def new(input: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tens
     if size is not None:
         return legacy_new(input.dtype, *args, *size)
     return legacy_new(input.dtype, *args)
+
+
+@composite(method=False)
+def from_file(
+    filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
+    """The first `size` numbers of a file, mapped into memory: what is written to them is in the file where `shared`.
+
+    >>> import retrograd as torch, tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = torch.from_file(file.name, shared=True, size=3, dtype=torch.int32).fill_(7)
+    ...     torch.from_file(file.name, size=2, dtype=torch.int32)
+    tensor([7, 7], dtype=torch.int32)
+    """
+    np_dtype = dtypes.as_numpy_dtype(dtype) or dtypes.default[0]
+    mapped = UntypedStorage.from_file(filename, bool(shared), (size or 0) * np_dtype.itemsize)
+    return _out(mapped._root.view(np_dtype), requires_grad, device, kw)
 
 
 def _window(

@@ -155,9 +155,9 @@ def _slope(input: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         shape = (-1,) + (1,) * (input._memory_.ndim - 1 - dim)
         left, right = widths[:-1].reshape(shape), widths[1:].reshape(shape)
         inner = (
-            at(2, n - 2) * left / (right * (left + right))
-            + at(1, n - 2) * (right - left) / (left * right)
-            - at(0, n - 2) * right / (left * (left + right))
+            at(0, n - 2) * (-right / (left * (left + right)))
+            + at(1, n - 2) * ((right - left) / (left * right))
+            + at(2, n - 2) * (left / (right * (left + right)))
         )
     if edge_order == 1:
         first = (at(1, 1) - at(0, 1)) / gaps[0]
@@ -171,7 +171,7 @@ def _slope(input: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
 def _edge(a: Any, b: Any, c: Any, near: Any, far: Any) -> Any:
     """The slope at `a` of the parabola through it and the two places after it."""
     return (
-        -a * (2 * near + far) / (near * (near + far))
-        + b * (near + far) / (near * far)
-        - c * near / (far * (near + far))
+        a * (-(2 * near + far) / (near * (near + far)))
+        + b * ((near + far) / (near * far))
+        + c * (-near / (far * (near + far)))
     )
