@@ -24,10 +24,11 @@ from ..core.state import local
 from ..core.where import users_level
 from ..kernels.memory import clone
 from ..kernels.promotion import cast_number, complex_dtype, element, refuse_stored, scalar_name
-from ..kernels.storage import dense_like
+from ..kernels.storage import dense_like, restride
 from ..storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
+from ..tensor.dlpack import from_dlpack, lends_memory
 from ..tensor.meta import MetaArray, meta_tensor
 from ..tensor.special import like_array, operate_on_special
 from .registry import SPACES, composite
@@ -76,8 +77,13 @@ def without_values(shape: tuple[int, ...], np_dtype: np.dtype, requires_grad: bo
     return _out(np.broadcast_to(np.empty((), np_dtype), shape), requires_grad, META, kw)
 
 
-def legacy_device(given: Any) -> None:
-    """Refuse to make a tensor anywhere else in the words of the older constructors."""
+def legacy_device(given: Any, args: tuple[Any, ...] = ()) -> None:
+    """Refuse to make a tensor anywhere else, or of another one, in the words of the older constructors."""
+    if given is not None and len(args) == 1 and isinstance(args[0], Tensor):
+        raise RuntimeError(
+            "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use "
+            "torch.tensor(...) or torch.as_tensor(...) instead."
+        )
     found = None if given is None else device_of(given).type
     if found not in (None, "cpu"):
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {found} was passed")
@@ -135,7 +141,12 @@ def tensor(
             UserWarning,
             stacklevel=users_level(),
         )
-    array = infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0])
+    try:
+        array = infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0])
+    except RuntimeError:
+        if not lends_memory(data):
+            raise
+        array = infer_array(from_dlpack(data), dtypes.as_numpy_dtype(dtype), dtypes.default[0])
     return _finish(pinned(array) if pin_memory else array, requires_grad, device)
 
 
@@ -165,6 +176,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray):
         result = from_numpy(data)
         return result if np_dtype is None or data.dtype == np_dtype else result.to(dtype)
+    if lends_memory(data):
+        return as_tensor(from_dlpack(data), dtype, device)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -182,7 +195,9 @@ def asarray(
     """
     is_array = isinstance(obj, (Tensor, np.ndarray))
     if not is_array and not isinstance(obj, np.generic):
-        if _is_buffer(obj):
+        if lends_memory(obj):
+            obj, is_array = from_dlpack(obj), True
+        elif _is_buffer(obj):
             memory = view_of_buffer(obj, dtypes.get_default_dtype() if dtype is None else dtype, -1, 0)
             obj, is_array = wrap(memory), True
     if copy is False:
@@ -294,7 +309,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor(2, 3)``: uninitialised; ``Tensor([1., 2.])``: the data in the default dtype."""
-    legacy_device(device)
+    legacy_device(device, args)
     if len(args) == 1 and isinstance(args[0], Tensor) and cls is not Tensor:
         return args[0].as_subclass(cls)  # type: ignore[attr-defined]
     if cls._special_ is not None:  # type: ignore[attr-defined]
@@ -456,6 +471,13 @@ def _as_out_lies(array: Any, kw: dict, warn: bool = False) -> Any:
     return array if count != array.size else array.reshape(out._memory_.shape)
 
 
+def _dtype_of_number(value: Any) -> np.dtype:
+    """The dtype that `full` infers: complex numbers beside a small default dtype are complex64."""
+    if isinstance(value, complex) and dtypes.default[0].itemsize < 8:
+        return np.dtype(np.complex64)
+    return infer_array(value, None, dtypes.default[0]).dtype
+
+
 @composite(method=False)
 def full(
     size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **kw: Any
@@ -471,7 +493,7 @@ def full(
     np_dtype = dtypes.as_numpy_dtype(dtype)
     if np_dtype is None:
         out = kw.get("out") if kw else None
-        np_dtype = infer_array(fill_value, None, dtypes.default[0]).dtype if out is None else out._memory_.dtype
+        np_dtype = _dtype_of_number(fill_value) if out is None else out._memory_.dtype
     shape = (size,) if isinstance(size, int) else tuple(size)
     if on_meta(device):
         return without_values(_shape("full", shape), np_dtype, requires_grad, kw)
@@ -567,7 +589,7 @@ def empty_strided(
     steps = tuple(s * np_dtype.itemsize for s in stride)
     if on_meta(device):
         return meta_tensor(MetaArray.strided(tuple(size), np_dtype, steps)).requires_grad_(requires_grad)
-    array = np.lib.stride_tricks.as_strided(memory.empty(length, np_dtype), tuple(size), steps)
+    array = restride(memory.empty(length, np_dtype), tuple(size), steps)
     return _out(array, requires_grad, device, kw)
 
 
@@ -621,6 +643,8 @@ def arange(
     if np_dtype.kind in "bc":
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(np_dtype)}'")
     count = math.ceil((end - start) / step)
+    if count > 2**63 - 1:
+        raise RuntimeError(f"invalid size, possible overflow? The range has {count:.3g} elements")
     if all(isinstance(v, int) for v in (start, end, step)):
         values = np.arange(start, end, step)
     else:

@@ -52,7 +52,7 @@ class TensorType(type):
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         if cls.cuda:
             cls.refuse()
-        legacy_device(device)
+        legacy_device(device, args)
         return legacy_new(cls.dtype, *args)
 
     def __repr__(cls) -> str:

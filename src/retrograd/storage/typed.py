@@ -175,7 +175,10 @@ class TypedStorage:
         self._untyped.share_memory_()
         return self
 
-    filename = None
+    @property
+    def filename(self) -> str | None:
+        """The file that it is mapped from, and written to with."""
+        return self._untyped.filename
 
     def get_device(self) -> int | None:
         """The number of the device; None of the CPU, which has none."""

@@ -12,7 +12,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.devices import as_device, device, device_of_array_class, is_pinned_array
 from ..core.locks import graph_lock
-from ..core.shared_memory import is_shared, shared_array
+from ..core.shared_memory import FileMap, file_of, is_shared, shared_array
 from ..tensor import wrap
 from ..tensor.memory_moves import move
 from ..tensor.meta import MetaArray
@@ -96,8 +96,11 @@ class UntypedStorage:
                 raise RuntimeError(f"file <{path}> size <{size}> is smaller than the required mapping size <{nbytes}>")
             if nbytes == 0:
                 return cls()
-            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-            return cls._of(np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), np.uint8))
+            if not shared:
+                return cls._of(np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_COPY), np.uint8))
+            mapped = FileMap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE)
+            mapped.path = str(path)
+            return cls._of(np.frombuffer(mapped, np.uint8))
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
@@ -291,9 +294,9 @@ class UntypedStorage:
         """Nothing: a weak reference here is Python's own."""
 
     @property
-    def filename(self) -> None:
-        """The file that processes share it by: none, memory is shared without one."""
-        return None
+    def filename(self) -> str | None:
+        """The file that it is mapped from and written to with; none where memory is shared without one."""
+        return None if self._is_meta else file_of(self._root)
 
     def get_device(self) -> int | None:
         """The number of the device; None of the CPU, which has none."""
