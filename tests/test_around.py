@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import sys
 import warnings
 
@@ -226,6 +227,71 @@ def test_a_scaler_goes_on(torch):
     w = torch.ones(2, requires_grad=True)
     scaled = first.scale([w, (w, w)])
     assert isinstance(scaled, list) and isinstance(scaled[1], tuple) and scaled[1][0].tolist() == [8.0, 8.0]
+
+
+def test_a_scaler_holds_tensors_once_it_scales(torch):
+    scaler = torch.amp.GradScaler("cpu", init_scale=3.0, growth_factor=4.0, growth_interval=2)
+    assert scaler._scale is None and scaler.get_scale() == 3.0
+    assert scaler.scale(torch.tensor([4.0])).tolist() == [12.0]
+    assert scaler._scale.tolist() == 3.0 and scaler._growth_tracker.dtype is torch.int32
+    again = pickle.loads(pickle.dumps(scaler))
+    assert again._scale is None and again.state_dict() == scaler.state_dict()
+    assert again._per_optimizer_states["x"] == torch.amp.grad_scaler._refresh_per_optimizer_state()
+    scaler.load_state_dict({**scaler.state_dict(), "scale": 5.0, "_growth_tracker": 1})
+    assert scaler._scale.tolist() == 5.0 and scaler._get_growth_tracker() == 1 and scaler._init_growth_tracker == 1
+
+
+def test_a_scaler_gives_itself_to_optimizers_that_scale(torch):
+    class Plain(torch.optim.SGD):
+        _step_supports_amp_scaling = True
+        seen = None
+
+        def step(self, closure=None):
+            self.seen = self.grad_scale.tolist(), self.found_inf.tolist()
+
+    class Older(Plain):
+        def step(self, closure=None, *, grad_scaler=None):
+            self.seen = grad_scaler
+
+    w = torch.ones(2, requires_grad=True)
+    plain, older = Plain([w], lr=1.0), Older([w], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    scaler.scale(w.sum() / 0).backward()
+    with pytest.warns(FutureWarning, match="going to stop passing itself"):
+        scaler.step(older)
+    scaler.step(plain)
+    assert older.seen is scaler and plain.seen == (2.0, 1.0) and not hasattr(plain, "grad_scale")
+    scaler.update()
+    assert scaler.get_scale() == 1.0
+
+
+def test_what_scalers_are_made_of(torch):
+    nan = float("nan")
+    for numbers, found in (([4.0, 8.0], 0.0), ([4.0, nan], 1.0)):
+        grads = [torch.tensor(numbers), torch.tensor(numbers, dtype=torch.float16)]
+        flag = torch.zeros(1)
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, flag, torch.full((1,), 0.25))
+        assert flag.item() == found and grads[0][0] == grads[1][0] == 1.0
+    scale, tracker = torch.full((1,), 4.0), torch.zeros(1, dtype=torch.int32)
+    seen = []
+    for found in (0.0, 0.0, 1.0):
+        torch._amp_update_scale_(scale, tracker, torch.full((1,), found), 2.0, 0.25, 2)
+        seen.append((scale.item(), tracker.item()))
+    assert seen == [(4.0, 1), (8.0, 0), (2.0, 0)]
+    with pytest.raises(RuntimeError, match="found_inf must be a 1-element tensor"):
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, torch.zeros(2), scale)
+    with pytest.raises(RuntimeError, match="growth_tracker must be an int tensor"):
+        torch._amp_update_scale_(scale, scale, scale, 2.0, 0.25, 2)
+    with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
+        torch._amp_foreach_non_finite_check_and_unscale_([torch.ones(2).long()], flag, scale)
+
+
+def test_sparse_gradients_are_unscaled(torch):
+    p = torch.sparse_coo_tensor([[0, 1]], [16.0, 32.0], (3,))
+    optimizer, scaler = torch.optim.SGD([p], lr=1.0), torch.amp.GradScaler("cpu")
+    p.grad = p.clone()
+    found = scaler._unscale_grads_(optimizer, torch.full((1,), 0.25), torch.zeros(1), False)
+    assert p.grad.to_dense().tolist() == [4.0, 8.0, 0.0] and [f.item() for f in found.values()] == [0.0]
 
 
 # ------------------------------------------------------------------------------------------------------------ timers

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+
+import warnings
+
 import numpy as np
 import pytest
 
@@ -468,3 +471,96 @@ def test_linspace_is_torchs_to_the_last_bit(torch, dtype):
     if dtype == "float32":
         with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
             torch.linspace(0, 1e300, 3)
+
+
+def test_lists_that_hold_themselves(torch):
+    held = [0]
+    held.append(held)
+    for data in (held, [[1, 2], held]):
+        with pytest.raises(TypeError, match="self-referential lists are incompatible"):
+            torch.tensor(data)
+
+
+def test_sequences_that_cannot_be_read(torch):
+    class Closed:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            raise TypeError
+
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Closed'"):
+        torch.tensor(Closed())
+
+
+def test_arrays_of_other_libraries(torch):
+    x = torch.arange(3.0)
+
+    class Lent:
+        def __dlpack__(self, **options):
+            return x.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+    capsule = torch.utils.dlpack.to_dlpack
+    assert torch.asarray(capsule(x)).data_ptr() == torch.asarray(capsule(x), copy=False).data_ptr() == x.data_ptr()
+    assert torch.as_tensor(Lent()).data_ptr() == torch.asarray(Lent()).data_ptr() == x.data_ptr()
+    assert torch.asarray(capsule(x), copy=True).data_ptr() != x.data_ptr()
+    assert torch.asarray(capsule(x), dtype=torch.double).dtype is torch.double
+    assert torch.tensor(Lent()).tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(ValueError, match="can't alias tensor with dtype 'Float' into dtype 'Double'"):
+        torch.asarray(capsule(x), dtype=torch.double, copy=False)
+
+
+def test_older_constructors_take_no_device_with_a_tensor(torch):
+    x = torch.ones(1)
+    for make in (torch.Tensor, torch.FloatTensor):
+        with pytest.raises(RuntimeError, match=r"torch\.Tensor\(tensor, device=device\) is not supported"):
+            make(x, device="cpu")
+    with pytest.raises(RuntimeError, match=r"tensor\.new\(tensor, device=device\) is not supported"):
+        x.new(x, device="cpu")
+    with pytest.raises(TypeError, match=r"type 'torch\.FloatTensor' is not an acceptable base type"):
+        type("Own", (torch.FloatTensor,), {})
+
+
+def test_what_factories_refuse(torch):
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype can require gradients"):
+        torch.ones(1).long().new_zeros(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="possible overflow"):
+        torch.arange(1.2e-38, 3.4e38)
+    with pytest.raises(RuntimeError, match="expects all tensors to have the same device"):
+        torch.meshgrid(torch.ones(1), torch.ones(1, device="meta"), indexing="ij")
+    for dtype, word in ((torch.bool, "Bool"), (torch.cfloat, "ComplexFloat")):
+        with pytest.raises(NotImplementedError, match=f'"randperm" not implemented for \'{word}\''):
+            torch.randperm(3, dtype=dtype)
+    with pytest.raises(RuntimeError, match="n cannot be greater than 2049 for Half type"):
+        torch.randperm(2050, out=torch.empty(0, dtype=torch.half))
+    assert torch.randperm(300, dtype=torch.bfloat16).shape == (300,)
+    with pytest.raises(RuntimeError, match="memory format option is only supported by strided tensors"):
+        torch.zeros_like(torch.eye(2).to_sparse(), memory_format=torch.preserve_format)
+    with pytest.raises(AttributeError, match="Can't get dim order on sparse type"):
+        torch.eye(2).to_sparse().dim_order()
+
+
+def test_ranges_warn_of_another_length(torch):
+    out = torch.empty(5)
+    with pytest.warns(UserWarning, match=r"The out tensor will be resized to a tensor of shape \(3,\)"):
+        torch.arange(0, 3, out=out)
+    assert out.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_strided_memory_of_any_dtype(torch):
+    made = torch.ones(2).new_empty_strided((2, 3), (1, 2), dtype=torch.float64, device="cpu")
+    assert made.stride() == (1, 2) and made.dtype is torch.float64
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's word on complex32
+        assert torch.empty_strided((4, 3), (1, 5), dtype=torch.complex32).stride() == (1, 5)
+
+
+def test_complex_numbers_beside_half(torch, clean_state):
+    torch.set_default_dtype(torch.half)
+    try:
+        assert torch.full((2,), 1j).dtype is torch.complex64
+    finally:
+        torch.set_default_dtype(torch.float)

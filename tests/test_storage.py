@@ -90,7 +90,7 @@ def test_files(torch: Any, tmp_path: Path) -> None:
 
 def test_files_that_are_too_short(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"abc")
-    with pytest.raises(RuntimeError, match="has 3 bytes, of which 8 were to be mapped"):
+    with pytest.raises(RuntimeError, match="size <3> is smaller than the required mapping size <8>"):
         retrograd.UntypedStorage.from_file(tmp_path / "short", nbytes=8)
 
 
@@ -305,3 +305,82 @@ def test_the_oldest_name(torch: Any) -> None:
     assert torch.Storage([1, 2]).tolist() == [1.0, 2.0]
     assert torch.Storage is torch.FloatStorage
     assert torch.storage._dtype_to_storage_type_map()[torch.int64] == "LongStorage"
+
+
+def test_a_storage_is_one_object(torch: Any) -> None:
+    x = torch.ones(4)
+    s = x.untyped_storage()
+    s.note = 3
+    assert x.untyped_storage() is s and x.view(2, 2).untyped_storage() is s and x.storage().untyped() is s
+    assert x.clone().untyped_storage() is not s
+    s.resize_(32)
+    assert x.untyped_storage() is s and s.nbytes() == 32
+    assert x.storage_type() is torch.FloatStorage
+
+
+def test_tensors_of_storages_share_them(torch: Any) -> None:
+    x = torch.tensor([1.0, 2.0])
+    made = (
+        x.new(x.storage()), torch.FloatTensor(x.storage()), torch.FloatTensor(x.untyped_storage()),
+        torch.Tensor(x.storage()), torch.tensor(x.storage()), torch.tensor(x.untyped_storage(), dtype=torch.float),
+    )  # fmt: skip
+    for one in made:
+        assert one.data_ptr() == x.data_ptr() and one.tolist() == [1.0, 2.0]
+    with pytest.raises(RuntimeError, match="Expected a Storage of type"):
+        x.new(x.int().storage())
+    t = torch.ones(1)
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size"):
+        t.set_(t.untyped_storage(), 1000, t.size())
+    t.set_(t.untyped_storage(), 10, (2, 3))
+    assert t.storage_offset() == 10 and t.untyped_storage().nbytes() == 64
+
+
+def test_storages_without_memory(torch: Any, tmp_path: Path) -> None:
+    there = torch.TypedStorage([1, 2, 3, 4], dtype=torch.float)
+    meta = torch.TypedStorage([1, 2, 3, 4], device="meta", dtype=torch.float)
+    for storage in (meta, torch.TypedStorage(device="meta", dtype=torch.float), meta.untyped()):
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            storage[0]
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            storage._share_filename_cpu_()
+        with pytest.raises(RuntimeError, match="only available on CPU"):
+            storage._share_fd_cpu_()
+    meta[0] = 1
+    assert meta.fill_(1) is meta and meta.copy_(there) is meta
+    for other in (there, there.untyped()):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+            other.copy_(meta if other is there else meta.untyped())
+    with open(tmp_path / "none", "wb") as file:
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+            meta._write_file(file, True, True, 4)
+    assert there.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_storages_change_places() -> None:
+    torch = retrograd
+    x, y = torch.ones(4), torch.zeros(4)
+    part, empty = x[1:3], torch.ones(4)
+    x.untyped_storage()._swap_data_ptr_(y.untyped_storage())
+    assert x.tolist() == part.tolist() * 2 == [0.0] * 4 and y.tolist() == [1.0] * 4
+    empty.untyped_storage().resize_(0)
+    empty.untyped_storage()._swap_data_ptr_(y.untyped_storage())
+    assert empty.tolist() == [1.0] * 4 and y.untyped_storage().nbytes() == 0
+    with pytest.raises(RuntimeError, match="same nbytes"):
+        x.untyped_storage()._swap_data_ptr_(torch.ones(8).untyped_storage())
+    with pytest.raises(RuntimeError, match="same device"):
+        x.untyped_storage()._swap_data_ptr_(torch.ones(4, device="meta").untyped_storage())
+
+
+def test_tensors_of_files(torch: Any, tmp_path: Path) -> None:
+    name = str(tmp_path / "numbers")
+    first = torch.from_file(name, True, 10, dtype=torch.float)
+    second = torch.from_file(name, True, 10, dtype=torch.float)
+    first.fill_(3.0)
+    assert second.tolist() == [3.0] * 10
+    own = torch.from_file(name, size=2)
+    own.fill_(1.0)
+    assert first.tolist() == [3.0] * 10 and torch.from_file(name).shape == (0,)
+    with pytest.raises(RuntimeError, match="size <40> is smaller than the required mapping size <4000>"):
+        torch.from_file(name, size=1000)
+    with pytest.raises(RuntimeError, match=r"unable to open file <.*> in read-only mode: No such file or directory"):
+        torch.from_file(name + "2", size=1)

@@ -32,3 +32,8 @@ def parallel_info() -> str:
         f"ATen/Parallel:\n\tat::get_num_threads() : {get_num_threads()}\n"
         f"\tat::get_num_interop_threads() : {get_num_interop_threads()}\n"
     )
+
+
+def _cxx_flags() -> str:
+    """How the compiled kernels were built: the package itself is not compiled."""
+    return ""

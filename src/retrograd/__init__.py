@@ -107,6 +107,19 @@ from .core.type_info import finfo, iinfo
 from .nn.functional import recurrent as _recurrent
 from .nn.functional import top_level as _top_level
 from .ops import compiled_core as _compiled_core
+from .ops.checks import (
+    _assert,
+    _assert_async,
+    _check,
+    _check_index,
+    _check_is_size,
+    _check_not_implemented,
+    _check_tensor_all,
+    _check_tensor_all_with,
+    _check_type,
+    _check_value,
+    _check_with,
+)
 from .ops.operator_schema import Tag
 from .ops.registry import SPACES as _SPACES
 from .ops.settings import (
@@ -134,6 +147,7 @@ from .ops.tensor_types import (
     IntTensor,
     LongTensor,
     ShortTensor,
+    _tensor_classes,
     set_default_tensor_type,
     typename,
 )

@@ -18,6 +18,7 @@ from ..core.state import local
 from ..kernels.linalg_checks import LinAlgError as _LinAlgError
 from ..ops.operator_schema import Tag
 from ..ops.operator_schema import parse as parse_schema
+from ..ops.uninitialized import memory
 from ..tensor.autograd_attributes import TensorAutograd as TensorBase
 from ..tensor.overriding import disabled_torch_function as _disabled_torch_function_impl
 from . import _autograd, _functions
@@ -58,6 +59,18 @@ def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
 
 def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
     return local.state.batch_fallback == "warn"
+
+
+def _get_deterministic_fill_uninitialized_memory() -> bool:
+    """Is new memory filled while deterministic algorithms are asked for?"""
+    return memory.wanted
+
+
+def _set_deterministic_fill_uninitialized_memory(wanted: bool) -> None:
+    """``torch.utils.deterministic.fill_uninitialized_memory = wanted``."""
+    if not isinstance(wanted, bool):
+        raise RuntimeError(f"expected a bool, but got {type(wanted).__name__}")
+    memory.switch(wanted=wanted)
 
 
 #: Of functions and operators that programs override: who has the name.

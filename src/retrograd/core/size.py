@@ -67,7 +67,7 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, tuple):
-            if type(other).__module__ != "builtins":
+            if type(other).__module__ != "builtins" and hasattr(type(other), "__radd__"):
                 return NotImplemented  # it may know
             raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
         return Size((*self, *other))

@@ -60,6 +60,8 @@ def set_num_interop_threads(int: Any) -> None:
 def _positive(name: str, value: Any) -> Any:
     if type(value) is not int:
         raise RuntimeError(f"{name} expects an int, but got {type(value).__name__}")
+    if value >= 2**63:
+        raise ValueError(f"{name}: Overflow when unpacking long long, got {value}")
     if value < 1:
         raise RuntimeError(f"{name} expects a positive integer")
     return value

@@ -221,15 +221,18 @@ def index_select(a: np.ndarray, dim: int, index: np.ndarray) -> np.ndarray:
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     dim = normalize_dim(dim, a.ndim)
+    if not a.ndim and index.size != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
     if index.size:
         n = a.shape[dim] if a.ndim else 1
         if not is_within(index, 0, n):
             if not n:
                 raise RuntimeError("index_select(): self indexing axis dim should be positive")
+            if not a.size:  # found by another loop of torch's, with other words
+                wrong = index[(index < 0) | (index >= n)].reshape(-1)[0]
+                raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={n}")
             raise IndexError("index out of range in self")
     if not a.ndim:
-        if index.size != 1:
-            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
         return a.copy()
     if not dim and a.size > SHARED and (fast := compiled.rows_at(a, index.reshape(-1))) is not None:
         return fast

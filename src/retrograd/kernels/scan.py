@@ -14,7 +14,6 @@ from . import compiled
 from .blocks import row_blocks
 from .compiled import LARGE
 from .dims import normalize_dim
-from .powers import logaddexp
 from .promotion import complex_dtype, operand, scalar_name, unsupported, work_dtype
 from .rearrange import flip
 from .reduce import _BOOL, _INT64, _as_dtype
@@ -127,6 +126,8 @@ def cummin(a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
 
 
 def _cumulate_extreme(ufunc: np.ufunc, name: str, a: ndarray, dim: int) -> tuple[ndarray, ndarray]:
+    if not a.ndim and not -1 <= dim <= 0:
+        raise IndexError(f"{name.removesuffix('_cpu')}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     dim = normalize_dim(dim, a.ndim)
     if not a.ndim or not a.size:
         return a.copy(), np.zeros_like(a, dtype=_INT64)
@@ -152,9 +153,22 @@ def logcumsumexp(a: ndarray, dim: int) -> ndarray:
         work = a.astype(work_dtype(a.dtype), copy=False)
         return np.logaddexp.accumulate(work, axis=dim).astype(a.dtype, order="C", copy=False)
     result = np.moveaxis(a.copy(order="C"), dim, 0)
-    for i in range(1, len(result)):
-        result[i] = logaddexp(result[i - 1], result[i])
+    total = np.full_like(result[0], -math.inf)
+    for i in range(len(result)):
+        result[i] = total = _log_of_sum(total, result[i])
     return np.moveaxis(result, 0, dim)
+
+
+def _log_of_sum(a: ndarray, b: ndarray) -> ndarray:
+    """``log(exp(a) + exp(b))`` of complex numbers; of two that are -inf the first, and NaN where a part is NaN."""
+    swap = a.real > b.real
+    low, high = np.where(swap, b, a), np.where(swap, a, b)
+    result = np.log1p(np.exp(low - high)) + high
+    endless = np.isinf(low.real) & (low.real == high.real)
+    if endless.any():
+        result = np.where(endless, np.where(low.real < 0, low, np.log(np.exp(low) + np.exp(high))), result)
+    missing = np.isnan(a) | np.isnan(b)
+    return np.where(missing, complex(math.nan, math.nan), result) if missing.any() else result
 
 
 def linear_recurrence(a: ndarray, decay: ndarray, dim: int) -> ndarray:

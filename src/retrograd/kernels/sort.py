@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.said_once import say_once
 from .dims import normalize_dim
 from .gather import _along
 from .promotion import as_array, operand, result_dtype, sortable, unsupported
@@ -94,6 +95,14 @@ def kthvalue(a: np.ndarray, k: int, dim: int = -1, keepdim: bool = False) -> tup
     return values.squeeze(dim), indices.squeeze(dim).copy()
 
 
+def _warn_of_strides(what: str) -> None:
+    say_once(
+        f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due to extra data "
+        f"copy when converting non-contiguous tensor to contiguous, please use contiguous {what} tensor if possible. "
+        "This message will only appear once per program."
+    )
+
+
 def searchsorted(
     sorted_sequence: np.ndarray,
     input: Any,
@@ -113,6 +122,10 @@ def searchsorted(
             raise RuntimeError(
                 "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
             )
+    if not sorted_sequence.flags.c_contiguous:
+        _warn_of_strides("boundary")
+    if hasattr(input, "flags") and not input.flags.c_contiguous:
+        _warn_of_strides("input value")
     where = side or ("right" if right else "left")
     dtype = np.int32 if out_int32 else np.int64
     if not hasattr(input, "dtype"):

@@ -37,9 +37,11 @@ def nanmedian_dim(a: ndarray, dim: int = -1, keepdim: bool = False) -> tuple[nda
         unsupported("median_cpu", a.dtype)
     if not a.ndim:
         return a.copy(), np.zeros((), _INT64)
+    if a.dtype.kind not in "fV":
+        return median(a, dim, keepdim)
     rows = _along_last(a, dim, "nanmedian")
     order = np.argsort(sortable(rows), -1, kind="stable")
-    count = np.sum(~np.isnan(rows), -1) if a.dtype.kind in "fV" else np.full(rows.shape[:-1], rows.shape[-1])
+    count = np.sum(~np.isnan(rows), -1)
     middle = np.maximum(count - 1, 0) // 2
     return _chosen(a, np.take_along_axis(order, middle[..., None], -1)[..., 0], dim, keepdim)
 
@@ -173,12 +175,23 @@ def histogram(
             "torch.histogramdd(): if weight tensor is provided, input tensor and weight tensor should have the same "
             f"dtype, but got input {scalar_name(a.dtype)}, and weight {scalar_name(weight.dtype)}"
         )
+    if weight is not None and weight.shape != a.shape:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+            f"excluding its innermost dimension, but got input with shape {[a.size, 1]} and weight with shape "
+            f"{[weight.size]}"
+        )
     if isinstance(bins, ndarray):
         if bins.dtype != a.dtype:
             raise RuntimeError(
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
                 f"{scalar_name(a.dtype)} and bins for dimension 0 with dtype {scalar_name(bins.dtype)}"
             )
+        if bins.ndim != 1 or not bins.size:
+            wrong = "at least 1 element, but got 0 elements"
+            if bins.ndim != 1:
+                wrong = f"one dimension, but got {bins.ndim} dimensions"
+            raise RuntimeError(f"torch.histogramdd: bins tensor should have {wrong} in the bins tensor for dimension 0")
         edges = bins.copy()
     else:
         if bins <= 0:

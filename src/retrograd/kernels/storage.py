@@ -139,7 +139,7 @@ def as_strided(
     else:
         offset = storage_offset
     needed = needed_elements(shape, stride, offset, item)
-    if needed * item > whole.nbytes and _is_dense(whole):
+    if needed * item > whole.nbytes and is_dense(whole):
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
             f"requiring a storage size of {needed * item} are out of bounds for storage of size {whole.nbytes}"
@@ -158,8 +158,8 @@ def as_strided(
     return restride(flat[offset:], shape, byte_strides)
 
 
-def _is_dense(a: np.ndarray) -> bool:
-    # True where the elements of `a` fill a stretch of memory, in whatever order of the dimensions.
+def is_dense(a: np.ndarray) -> bool:
+    """Do the elements of `a` fill a stretch of memory, in whatever order of the dimensions?"""
     if a.flags.c_contiguous or a.flags.f_contiguous:
         return True
     expected = a.itemsize
@@ -177,7 +177,7 @@ def overlap(a: np.ndarray, b: np.ndarray) -> str | None:
     """
     if a is b:
         return "full"
-    if not a.size or not b.size or not _is_dense(a) or not _is_dense(b):
+    if not a.size or not b.size or not is_dense(a) or not is_dense(b):
         return None
     start, other = _address(a), _address(b)
     if start == other and a.nbytes == b.nbytes:
@@ -270,7 +270,7 @@ def dense_like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     column-major.  Torch takes it for no information and leaves the dimension where it is: the copy stays viewable.
     """
     shape, given = a.shape, strides(a)
-    if _is_dense(a):
+    if is_dense(a):
         memory = np.empty_like(a, dtype=dtype, order="C", shape=(a.size,))
         return restride(memory, shape, tuple([s * memory.itemsize for s in given]))
     order = list(range(a.ndim))  # outermost first

@@ -143,7 +143,9 @@ def _local_scalar_dense(self: Tensor) -> Any:
     >>> _local_scalar_dense(torch.tensor([2.]))
     2.0
     """
-    return self.item()
+    if not self.numel():
+        raise RuntimeError("_local_scalar_dense: Empty tensor not supported: it has no element to read")
+    return self.reshape(-1)[0].item()  # type: ignore[attr-defined]
 
 
 @composite(space="aten")

@@ -25,9 +25,11 @@ from ..core.where import users_level
 from ..kernels.creation import linspace as points_between
 from ..kernels.memory import clone
 from ..kernels.promotion import cast_number, complex_dtype, element, refuse_stored, scalar_name
-from ..kernels.storage import dense_like
+from ..kernels.storage import dense_like, restride
+from ..storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, new, wrap
 from ..tensor.data import infer_array
+from ..tensor.dlpack import from_dlpack, lends_memory
 from ..tensor.meta import MetaArray, meta_tensor
 from ..tensor.special import like_array, operate_on_special
 from .registry import SPACES, composite
@@ -76,8 +78,13 @@ def without_values(shape: tuple[int, ...], np_dtype: np.dtype, requires_grad: bo
     return _out(np.broadcast_to(np.empty((), np_dtype), shape), requires_grad, META, kw)
 
 
-def legacy_device(given: Any) -> None:
-    """Refuse to make a tensor anywhere else in the words of the older constructors."""
+def legacy_device(given: Any, args: tuple[Any, ...] = ()) -> None:
+    """Refuse to make a tensor anywhere else, or of another one, in the words of the older constructors."""
+    if given is not None and len(args) == 1 and isinstance(args[0], Tensor):
+        raise RuntimeError(
+            "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use "
+            "torch.tensor(...) or torch.as_tensor(...) instead."
+        )
     found = None if given is None else device_of(given).type
     if found not in (None, "cpu"):
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {found} was passed")
@@ -135,7 +142,12 @@ def tensor(
             UserWarning,
             stacklevel=users_level(),
         )
-    array = infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0])
+    try:
+        array = infer_array(data, dtypes.as_numpy_dtype(dtype), dtypes.default[0])
+    except RuntimeError:
+        if not lends_memory(data):
+            raise
+        array = infer_array(from_dlpack(data), dtypes.as_numpy_dtype(dtype), dtypes.default[0])
     return _finish(pinned(array) if pin_memory else array, requires_grad, device)
 
 
@@ -165,6 +177,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, np.ndarray):
         result = from_numpy(data)
         return result if np_dtype is None or data.dtype == np_dtype else result.to(dtype)
+    if lends_memory(data):
+        return as_tensor(from_dlpack(data), dtype, device)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -182,7 +196,9 @@ def asarray(
     """
     is_array = isinstance(obj, (Tensor, np.ndarray))
     if not is_array and not isinstance(obj, np.generic):
-        if _is_buffer(obj):
+        if lends_memory(obj):
+            obj, is_array = from_dlpack(obj), True
+        elif _is_buffer(obj):
             memory = view_of_buffer(obj, dtypes.get_default_dtype() if dtype is None else dtype, -1, 0)
             obj, is_array = wrap(memory), True
     if copy is False:
@@ -294,7 +310,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor(2, 3)``: uninitialised; ``Tensor([1., 2.])``: the data in the default dtype."""
-    legacy_device(device)
+    legacy_device(device, args)
     if len(args) == 1 and isinstance(args[0], Tensor) and cls is not Tensor:
         return args[0].as_subclass(cls)  # type: ignore[attr-defined]
     if cls._special_ is not None:  # type: ignore[attr-defined]
@@ -305,6 +321,8 @@ def legacy_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     result._edge_ = None
     if len(args) == 1 and isinstance(args[0], Tensor):
         result._numbers_ = args[0]._numbers_
+    elif len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
+        result._numbers_ = wrap(np.empty((0,), dtypes.default[0])).set_(args[0])._memory_  # type: ignore[attr-defined]
     elif len(args) == 1 and _is_array(args[0]):
         result._numbers_ = as_tensor(args[0], dtypes.get_default_dtype())._numbers_
     elif len(args) == 1 and isinstance(args[0], (list, tuple)) and not _is_size(args[0]):
@@ -361,7 +379,8 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     if kw and kw.get("layout") not in (None, strided):
         return _sparse_zeros(_size("empty", size, kw), dtype, requires_grad, device, kw)
     if device is None and default.device is None:
-        array = memory.empty(_size("empty", size, kw), _float_dtype(dtype))
+        asked = dtype if "out" not in kw else _target_dtype(dtype, kw)
+        array = memory.empty(_size("empty", size, kw), _float_dtype(asked))
         return _out(array, requires_grad, HERE, kw, dtype) if kw else _finish(array, requires_grad, HERE)
     return _elsewhere("empty", size, dtype, device, requires_grad, kw)
 
@@ -376,7 +395,7 @@ def _size(name: str, size: tuple, kw: dict) -> tuple[int, ...]:
 
 def _elsewhere(name: str, size: tuple, dtype: Any, device: Any, requires_grad: bool, kw: dict) -> Tensor:
     """What a factory makes on a device that was named, in the call or before it."""
-    shape, np_dtype = _size(name, size, kw), _float_dtype(dtype)
+    shape, np_dtype = _size(name, size, kw), _float_dtype(_target_dtype(dtype, kw))
     if on_meta(device):
         return without_values(shape, np_dtype, requires_grad, kw)
     array = getattr(library(device), name)(shape, np_dtype)
@@ -393,8 +412,9 @@ def _sparse_zeros(size: Any, dtype: Any, requires_grad: bool, device: Any, kw: d
     return made.to_sparse(layout=kw["layout"]).requires_grad_(requires_grad)
 
 
-def _out(array: Any, requires_grad: bool, device: Any, kw: dict, dtype: Any = None) -> Tensor:
-    """Finish a factory; `kw` may hold out=, layout=, pin_memory= and memory_format=; `dtype` is what was asked for."""
+def _out(array: Any, requires_grad: bool, device: Any, kw: dict, dtype: Any = None, warn: bool = False) -> Tensor:
+    """Finish a factory; `kw` may hold out=, layout=, pin_memory= and memory_format=; `dtype` is what was asked for.
+    `warn`: an out= with elements that is resized is warned of."""
     if not kw:
         return _finish(array, requires_grad, device)
     unknown = set(kw) - {"size", "out", "layout", "pin_memory", "memory_format"}
@@ -416,7 +436,7 @@ def _out(array: Any, requires_grad: bool, device: Any, kw: dict, dtype: Any = No
     if out is not None:
         forbid_out("this factory", (out,))
         begin_inplace(local.state, out, out.requires_grad)
-        return store(out, array)
+        return store(out, array, warn)
     return _finish(array, requires_grad, device)
 
 
@@ -435,10 +455,28 @@ def _check_beside(out: Tensor, dtype: Any, device: Any, kw: dict) -> None:
         raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})")
 
 
-def _as_out_lies(array: Any, kw: dict) -> Any:
-    """The elements of a range in the shape of ``out=``, if that has as many."""
+def _as_out_lies(array: Any, kw: dict, warn: bool = False) -> Any:
+    """The elements of a range in the shape of ``out=``, if that has as many; `warn`: if it has others, say so."""
     out = kw.get("out")
-    return array if out is None or out._memory_.size != array.size else array.reshape(out._memory_.shape)
+    if out is None:
+        return array
+    count = out._memory_.size
+    if warn and count and count != array.size:
+        warnings.warn(
+            f"The number of elements in the out tensor of shape {list(out._memory_.shape)} is {count} which does not "
+            f"match the computed number of elements {array.size}. Note that this may occur as a result of rounding "
+            f"error. The out tensor will be resized to a tensor of shape ({array.size},).",
+            UserWarning,
+            stacklevel=users_level(),
+        )
+    return array if count != array.size else array.reshape(out._memory_.shape)
+
+
+def _dtype_of_number(value: Any) -> np.dtype:
+    """The dtype that `full` infers: complex numbers beside a small default dtype are complex64."""
+    if isinstance(value, complex) and dtypes.default[0].itemsize < 8:
+        return np.dtype(np.complex64)
+    return infer_array(value, None, dtypes.default[0]).dtype
 
 
 @composite(method=False)
@@ -456,7 +494,7 @@ def full(
     np_dtype = dtypes.as_numpy_dtype(dtype)
     if np_dtype is None:
         out = kw.get("out") if kw else None
-        np_dtype = infer_array(fill_value, None, dtypes.default[0]).dtype if out is None else out._memory_.dtype
+        np_dtype = _dtype_of_number(fill_value) if out is None else out._memory_.dtype
     shape = (size,) if isinstance(size, int) else tuple(size)
     if on_meta(device):
         return without_values(_shape("full", shape), np_dtype, requires_grad, kw)
@@ -552,7 +590,7 @@ def empty_strided(
     steps = tuple(s * np_dtype.itemsize for s in stride)
     if on_meta(device):
         return meta_tensor(MetaArray.strided(tuple(size), np_dtype, steps)).requires_grad_(requires_grad)
-    array = np.lib.stride_tricks.as_strided(memory.empty(length, np_dtype), tuple(size), steps)
+    array = restride(memory.empty(length, np_dtype), tuple(size), steps)
     return _out(array, requires_grad, device, kw)
 
 
@@ -606,11 +644,13 @@ def arange(
     if np_dtype.kind in "bc":
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{scalar_name(np_dtype)}'")
     count = math.ceil((end - start) / step)
+    if count > 2**63 - 1:
+        raise RuntimeError(f"invalid size, possible overflow? The range has {count:.3g} elements")
     if all(isinstance(v, int) for v in (start, end, step)):
         values = np.arange(start, end, step)
     else:
         values = start + step * np.arange(count)
-    return _out(_as_out_lies(values.astype(np_dtype), kw), requires_grad, device, kw, dtype)
+    return _out(_as_out_lies(values.astype(np_dtype), kw, warn=True), requires_grad, device, kw, dtype)
 
 
 @composite(method=False)

@@ -167,8 +167,11 @@ def randperm(
     """The integers below `n` in random order."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    np_dtype: Any = np.dtype(np.int64) if dtype is None else dtypes.as_numpy_dtype(dtype)
+    asked = _target_dtype(dtype, kw)
+    np_dtype: Any = np.dtype(np.int64) if asked is None else dtypes.as_numpy_dtype(asked)
     refuse_stored("randperm", np_dtype)
+    if np_dtype.kind in "bcW":
+        raise NotImplementedError(f'"randperm" not implemented for \'{scalar_name(np_dtype)}\'')
     _check_countable(n, np_dtype)
     return _out(_generator(generator, device).permutation(n).astype(np_dtype), requires_grad, device, kw, dtype)
 
@@ -177,8 +180,8 @@ def _check_countable(n: int, np_dtype: np.dtype) -> None:
     """Does the dtype have all integers below `n`?"""
     if np_dtype.kind in "iu" and n - 1 > np.iinfo(np_dtype).max:
         raise RuntimeError(f"value cannot be converted to type {np_dtype}_t without overflow: {n} in randperm()")
-    if np_dtype.kind in "fV":
-        most = 2 ** (8 if np_dtype.kind == "V" else np.finfo(np_dtype).nmant + 1) + 1
+    if np_dtype.kind == "f":
+        most = 2 ** (np.finfo(np_dtype).nmant + 1) + 1
         if n > most:
             raise RuntimeError(f"n cannot be greater than {most} for {scalar_name(np_dtype)} type.")
 
@@ -207,7 +210,9 @@ def normal(
     drawn = (
         randn(result.shape, generator=generator, dtype=like.dtype, device=like.device) * _values(std) + _values(mean)
     ).to(like.dtype)
-    return overwrite(result, drawn._numbers_) if kw.get("out") is None else _out(drawn._numbers_, False, device, kw)
+    if kw.get("out") is None:
+        return overwrite(result, drawn._numbers_)
+    return _out(drawn._numbers_, False, device, kw, warn=True)
 
 
 def _values(value: Any) -> Any:

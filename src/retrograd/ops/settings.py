@@ -37,8 +37,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     True
     >>> torch.use_deterministic_algorithms(False)
     """
+    for name, given in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
+        if not isinstance(given, bool):
+            kind = type(given).__name__
+            raise TypeError(f"_set_deterministic_algorithms(): argument {name} must be bool, not {kind}")
     _set_mode((1 if warn_only else 2) if mode else 0)
-    _settings["warn_only"] = bool(warn_only)
+    _settings["warn_only"] = warn_only
 
 
 def _set_mode(mode: int) -> None:
@@ -59,6 +63,8 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """`use_deterministic_algorithms` by number or name: 0 "default", 1 "warn", 2 "error"."""
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
         if debug_mode not in _MODES:
             raise RuntimeError(

@@ -344,9 +344,9 @@ def store(out: Tensor, result: Any, warn: bool = False) -> Tensor:
             warnings.warn(
                 "An output with one or more elements was resized since it had shape "
                 f"{list(out._memory_.shape)}, which does not match the required output shape {list(result.shape)}. "
-                "This behavior is deprecated, and in a future release outputs will not be resized unless they have "
-                "zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements "
-                "with t.resize_(0).",
+                "This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
+                "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
+                "elements with t.resize_(0).",
                 UserWarning,
                 stacklevel=users_level(),
             )

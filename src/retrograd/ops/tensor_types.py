@@ -7,6 +7,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core import dtypes
+from ..core.layout import strided
+from ..core.said_once import say_once
+from ..storage import TypedStorage, UntypedStorage
 from ..tensor.data import infer_array
 from ..tensor.tensor import TYPE_NAMES, Tensor, wrap
 from .factories import _is_array, _is_size, _shape, as_tensor, legacy_device
@@ -22,6 +25,14 @@ class TensorType(type):
 
     dtype_name: str
     cuda = False
+    is_cuda: property = property(lambda cls: cls.cuda, doc="Are its tensors on a CUDA device?")
+    is_sparse = is_xpu = False
+    layout = strided
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> TensorType:
+        if bases:  # a class that inherits from one of them
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type: use torch.Tensor")
+        return super().__new__(mcs, name, bases, space)
 
     @property
     def dtype(cls) -> dtypes.dtype:
@@ -41,7 +52,7 @@ class TensorType(type):
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
         if cls.cuda:
             cls.refuse()
-        legacy_device(device)
+        legacy_device(device, args)
         return legacy_new(cls.dtype, *args)
 
     def __repr__(cls) -> str:
@@ -56,6 +67,8 @@ def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
         if args[0].dtype is not dtype:
             raise TypeError(f"expected a tensor of {dtype} (got {args[0].dtype})")
         return wrap(args[0]._numbers_)
+    if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
+        return wrap(np.empty((0,), dtype.np)).set_(args[0])  # type: ignore[attr-defined]
     if len(args) == 1 and _is_array(args[0]):
         return as_tensor(args[0], dtype=dtype)
     if len(args) == 1 and isinstance(args[0], (float, np.inexact)):
@@ -81,6 +94,9 @@ CUDA_TYPES: dict[str, TensorType] = {
     )
     for name, word in TYPE_NAMES.items()
 }
+
+#: All of them, as torch lists them.
+_tensor_classes: set[TensorType] = {*TYPES.values(), *CUDA_TYPES.values()}
 
 BoolTensor: TensorType = TYPES["BoolTensor"]
 ByteTensor: TensorType = TYPES["ByteTensor"]
@@ -115,6 +131,10 @@ def set_default_tensor_type(t: Any, /) -> None:
         raise TypeError(f"invalid type object: expected a type such as torch.FloatTensor, or its name, but got {t!r}")
     if t.cuda:
         t.refuse()
+    say_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives."
+    )
     if not t.dtype.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, not {t.__name__}")
     dtypes.set_default_dtype(t.dtype)

@@ -183,6 +183,8 @@ def _like(name: str) -> None:
     @both(name)
     def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
              pin_memory: bool = False, memory_format: Any = None) -> Any:  # fmt: skip
+        if memory_format is not None:
+            raise RuntimeError("memory format option is only supported by strided tensors")
         if layout is not None and layout is not input.layout:
             made = getattr(ops, name)(ops.empty(input.shape, dtype=dtype or input.dtype, device=input.device))
             return construction.to_layout(made, layout).requires_grad_(requires_grad)

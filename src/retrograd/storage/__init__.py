@@ -53,6 +53,11 @@ def _dtype_to_storage_type_map() -> dict[dtypes.dtype, str]:
     return {dtypes.by_name(name): word for name, word in STORAGE_NAMES.items()}
 
 
+def storage_type(tensor: Tensor) -> StorageType:
+    """``x.storage_type()``: the older name of a storage of its dtype."""
+    return TYPES[STORAGE_NAMES[tensor.dtype.name]]
+
+
 def typed_storage(tensor: Tensor) -> TypedStorage:
     """``x.storage()``."""
     return TypedStorage(wrap_storage=untyped_storage(tensor), dtype=tensor.dtype)

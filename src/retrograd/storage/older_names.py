@@ -30,7 +30,13 @@ class StorageType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any, wrap_storage: Any = None, device: Any = None) -> TypedStorage:
+    @property
+    def _dtype(cls) -> dtypes.dtype:
+        return cls.dtype
+
+    def __call__(
+        cls, *args: Any, wrap_storage: Any = None, device: Any = None, _internal: bool = False
+    ) -> TypedStorage:
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype, device=device)
 
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:

@@ -56,15 +56,15 @@ class TypedStorage:
         whole = octets.size - octets.size % self.dtype.itemsize
         return octets[:whole].view(self.dtype.np)
 
-    def _copy_of_elements(self, dtype: np.dtype | None, default: np.dtype) -> np.ndarray:
-        """What ``torch.tensor(storage)`` takes of it: the dtype has to be its own."""
+    def _elements_for(self, dtype: np.dtype | None, default: np.dtype) -> np.ndarray:
+        """What ``torch.tensor(storage)`` shows of it: the dtype has to be its own."""
         wanted = default if dtype is None else dtype
         if self.dtype.np != wanted:
             raise RuntimeError(
                 f"Expected a Storage of type {dtypes.SCALAR_NAMES[dtypes.from_numpy_dtype(wanted).name]} or an "
                 f"UntypedStorage, but got {dtypes.SCALAR_NAMES[self.dtype.name]}"
             )
-        return self._elements.copy()
+        return self._elements
 
     @property
     def _untyped_storage(self) -> UntypedStorage:
@@ -149,12 +149,16 @@ class TypedStorage:
         elif len(source) != len(self):
             raise RuntimeError(f"size does not match, self was {len(self)} elements but src was {len(source)} elements")
         else:
-            self._elements[...] = kernels.to_dtype(source._elements, self.dtype.np)
+            if source._untyped._is_meta:
+                raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+            if not self._untyped._is_meta:
+                self._elements[...] = kernels.to_dtype(source._elements, self.dtype.np)
         return self
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set every element."""
-        self._elements[...] = kernels.element(value, self.dtype.np)
+        if not self._untyped._is_meta:
+            self._elements[...] = kernels.element(value, self.dtype.np)
         return self
 
     def resizable(self) -> bool:
@@ -171,7 +175,10 @@ class TypedStorage:
         self._untyped.share_memory_()
         return self
 
-    filename = None
+    @property
+    def filename(self) -> str | None:
+        """The file that it is mapped from, and written to with."""
+        return self._untyped.filename
 
     def get_device(self) -> int | None:
         """The number of the device; None of the CPU, which has none."""
@@ -218,7 +225,8 @@ class TypedStorage:
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(index, int):
             raise TypeError(f"can't index a {type(self)} with {type(index)}")
-        self._check(index)
+        if not self._untyped._is_meta:
+            self._check(index)
         return self._elements[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -228,7 +236,8 @@ class TypedStorage:
             self._check(index)
         if isinstance(value, TypedStorage):
             raise RuntimeError(f"cannot set item with value type {type(value)}")
-        self._elements[index] = kernels.element(value, self.dtype.np)
+        if not self._untyped._is_meta:
+            self._elements[index] = kernels.element(value, self.dtype.np)
 
     def _check(self, index: int) -> None:
         if not -len(self) <= index < len(self):
@@ -237,6 +246,18 @@ class TypedStorage:
     # What torch calls these in its own code, which is not to warn of a deprecated class.
     _getitem, _setitem, _resize_, _share_memory_ = __getitem__, __setitem__, resize_, share_memory_
     _nbytes, _element_size, _is_shared = nbytes, element_size, is_shared
+
+    def _share_fd_cpu_(self) -> Any:
+        """See `UntypedStorage._share_fd_cpu_`."""
+        return self._untyped._share_fd_cpu_()
+
+    def _share_filename_cpu_(self) -> Any:
+        """See `UntypedStorage._share_filename_cpu_`."""
+        return self._untyped._share_filename_cpu_()
+
+    def _write_file(self, *args: Any, **kwargs: Any) -> None:
+        """See `UntypedStorage._write_file`."""
+        self._untyped._write_file(*args, **kwargs)
 
     @property
     def _dtype(self) -> dtypes.dtype:
@@ -255,6 +276,8 @@ class TypedStorage:
         if id(self) not in memo:
             memo[id(self)] = self._new_wrapped_storage(copy.deepcopy(self._untyped, memo))
         return memo[id(self)]
+
+    _deepcopy = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._untyped, self.dtype)

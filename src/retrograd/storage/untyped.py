@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import copy
 import os
+import weakref
 from typing import Any
 
 import numpy as np
 
 from ..core import dtypes
 from ..core.devices import as_device, device, device_of_array_class, is_pinned_array
-from ..core.shared_memory import is_shared, shared_array
+from ..core.locks import graph_lock
+from ..core.shared_memory import FileMap, file_of, is_shared, shared_array
 from ..tensor import wrap
 from ..tensor.memory_moves import move
 from ..tensor.meta import MetaArray
+
+#: By the identity of the array that owns its memory: the storage that somebody has.
+_storages: weakref.WeakValueDictionary[int, UntypedStorage] = weakref.WeakValueDictionary()
 
 
 def _octets(root: Any) -> Any:
@@ -52,13 +57,23 @@ class UntypedStorage:
                 raise TypeError(f"UntypedStorage() takes a size or a sequence of bytes: {error}") from None
         if meta:
             self._root = MetaArray.fresh(self._root.shape, self._root.dtype)
+        self._hold(self._root)
 
     @classmethod
     def _of(cls, root: Any) -> UntypedStorage:
-        """The storage of an array that owns its memory."""
-        result = cls.__new__(cls)
-        result._root = root
-        return result
+        """The storage of an array that owns its memory: the same object for as long as somebody has it."""
+        with graph_lock:
+            known = _storages.get(id(root))
+            if known is not None and known._root is root:
+                return known
+            result = cls.__new__(cls)
+            result._hold(root)
+            return result
+
+    def _hold(self, root: Any) -> None:
+        """Be the storage of that array."""
+        self._root = root
+        _storages[id(root)] = self
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -66,16 +81,26 @@ class UntypedStorage:
         import mmap
 
         path = os.fspath(filename)
-        with open(path, "a+b" if shared else "rb") as file:
+        try:
+            opened = open(path, "a+b" if shared else "rb")
+        except OSError as error:
+            mode = "read-write" if shared else "read-only"
+            raise RuntimeError(
+                f"unable to open file <{path}> in {mode} mode: {error.strerror} ({error.errno})"
+            ) from None
+        with opened as file:
             if shared and os.fstat(file.fileno()).st_size < nbytes:
                 file.truncate(nbytes)
             size = os.fstat(file.fileno()).st_size
             if nbytes > size:
-                raise RuntimeError(f"the file {path} has {size} bytes, of which {nbytes} were to be mapped")
+                raise RuntimeError(f"file <{path}> size <{size}> is smaller than the required mapping size <{nbytes}>")
             if nbytes == 0:
                 return cls()
-            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-            return cls._of(np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), np.uint8))
+            if not shared:
+                return cls._of(np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_COPY), np.uint8))
+            mapped = FileMap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE)
+            mapped.path = str(path)
+            return cls._of(np.frombuffer(mapped, np.uint8))
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
@@ -116,11 +141,11 @@ class UntypedStorage:
     is_sparse = False
     is_sparse_csr = False
 
-    def _copy_of_elements(self, dtype: np.dtype | None, default: np.dtype) -> np.ndarray:
-        """What ``torch.tensor(storage)`` takes of it: its bytes as elements of the dtype, or as int64."""
+    def _elements_for(self, dtype: np.dtype | None, default: np.dtype) -> np.ndarray:
+        """What ``torch.tensor(storage)`` shows of it: its bytes as elements of the dtype, or as int64."""
         wanted = np.dtype(np.int64) if dtype is None else dtype
         octets = _octets(self._root)
-        return octets[: octets.size - octets.size % wanted.itemsize].view(wanted).copy()
+        return octets[: octets.size - octets.size % wanted.itemsize].view(wanted)
 
     def untyped(self) -> UntypedStorage:
         """Itself."""
@@ -153,6 +178,8 @@ class UntypedStorage:
         return int(_octets(self._root)[index])
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if self._is_meta:
+            return
         _octets(self._root)[index] = value._root if isinstance(value, UntypedStorage) else value
 
     def fill_(self, value: int) -> UntypedStorage:
@@ -166,8 +193,11 @@ class UntypedStorage:
         root = source.untyped()._root
         if root.nbytes != self.nbytes():
             raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {root.nbytes} bytes")
-        if not self._is_meta:
-            _octets(self._root)[...] = _octets(root)
+        if self._is_meta:
+            return self
+        if root.__class__ is MetaArray:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        _octets(self._root)[...] = _octets(root)
         return self
 
     def clone(self) -> UntypedStorage:
@@ -204,13 +234,13 @@ class UntypedStorage:
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable: its memory is another's. clone() it")
         if self._is_meta:
-            self._root = MetaArray.fresh((size,), np.dtype(np.uint8))
+            self._hold(MetaArray.fresh((size,), np.dtype(np.uint8)))
             return self
         grown = np.empty(size, np.uint8)
         count = min(size, self.nbytes())
         grown[:count] = _octets(self._root)[:count]
         move(self._root, grown, UntypedStorage)
-        self._root = grown
+        self._hold(grown)
         return self
 
     def new(self) -> UntypedStorage:
@@ -225,13 +255,48 @@ class UntypedStorage:
             shared = shared_array(self.nbytes())
             shared[...] = _octets(self._root)
             move(self._root, shared, UntypedStorage)
-            self._root = shared
+            self._hold(shared)
         return self
 
+    def _swap_data_ptr_(self, other: UntypedStorage) -> None:
+        """Exchange the memory of two storages, for all tensors on either; one of them may be empty."""
+        if self.device != other.device:
+            raise RuntimeError(f"_swap_data_ptr_: the same device is needed, not {self.device} and {other.device}")
+        mine, theirs = self.nbytes(), other.nbytes()
+        if mine and theirs and mine != theirs:
+            raise RuntimeError(f"_swap_data_ptr_: the same nbytes are needed, or none, not {mine} and {theirs}")
+        if self == other or self._is_meta:
+            return
+        roots = _octets(self._root).copy(), _octets(other._root).copy()
+        for storage, root in ((self, roots[1]), (other, roots[0])):
+            move(storage._root, root, UntypedStorage)
+            storage._hold(root)
+
+    def _share_fd_cpu_(self) -> Any:
+        """What torch's own code calls to send the memory to another process."""
+        return self.share_memory_()
+
+    def _share_filename_cpu_(self) -> Any:
+        """The same by the name of a file."""
+        if self._is_meta:
+            raise RuntimeError("_share_filename_: only available on CPU")
+        return self.share_memory_()
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the bytes to a file, after the number of elements where `save_size`."""
+        if self._is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if save_size:
+            file.write((self.nbytes() // element_size).to_bytes(8, "little"))
+        file.write(_octets(self._root).tobytes())
+
+    def _fix_weakref(self) -> None:
+        """Nothing: a weak reference here is Python's own."""
+
     @property
-    def filename(self) -> None:
-        """The file that processes share it by: none, memory is shared without one."""
-        return None
+    def filename(self) -> str | None:
+        """The file that it is mapped from and written to with; none where memory is shared without one."""
+        return None if self._is_meta else file_of(self._root)
 
     def get_device(self) -> int | None:
         """The number of the device; None of the CPU, which has none."""

@@ -63,8 +63,8 @@ def infer_array(data: Any, dtype: np.dtype | None, default_float: np.dtype) -> n
         return _copied(array, dtype)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
-    if hasattr(data, "_copy_of_elements"):  # a storage
-        return data._copy_of_elements(dtype, default_float)
+    if hasattr(data, "_elements_for"):  # a storage
+        return data._elements_for(dtype, default_float)
     shape = _shape(data)
     if dtype is None:
         dtype = _infer_dtype(data, default_float)
@@ -190,7 +190,10 @@ def _shape(data: Any) -> list[int]:
         shape.append(len(data))
         if shape[-1] == 0:
             break
-        data = data[0]
+        try:
+            data = data[0]
+        except (TypeError, KeyError, IndexError):
+            raise ValueError(f"could not determine the shape of object type '{type(data).__name__}'") from None
     return shape
 
 
@@ -224,6 +227,8 @@ def _infer_dtype(data: Any, default_float: np.dtype) -> np.dtype:
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
     dtype = None if len(data) else default_float
     for item in data:
+        if item is data:
+            raise TypeError("new(): self-referential lists are incompatible")
         dtype = _promoted(dtype, _infer_dtype(item, default_float))
         if dtype == _COMPLEX128:  # nothing is wider, so torch looks no further
             break

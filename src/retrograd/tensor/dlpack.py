@@ -107,6 +107,16 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return wrap(array.copy() if copy else array, local.state.new_vc)
 
 
+def lends_memory(obj: Any) -> bool:
+    """Is it an array of another library, or a capsule of one, that `from_dlpack` takes?"""
+    kind = type(obj)
+    return kind not in _PLAIN and (hasattr(kind, "__dlpack__") or kind.__name__ == "PyCapsule")
+
+
+#: Kinds of data that are asked for often.
+_PLAIN = frozenset((list, tuple, int, float, bool, complex, str, bytes))
+
+
 class _Memory:
     """The memory of an array, kept alive, in the form that `np.asarray` takes it."""
 

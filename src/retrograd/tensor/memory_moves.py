@@ -95,7 +95,7 @@ def move(old: np.ndarray, new: np.ndarray, handle: type[Any], known: Tensor | No
             if one is not known:
                 found.append(one)
         elif issubclass(kind, handle) and one.__dict__.get("_root") is old:
-            one._root = new
+            one._hold(new)
     for tensor in found:
         try:
             array = _SLOT.__get__(tensor)

@@ -231,8 +231,11 @@ def equal(function: Any, input: Any, other: Any) -> bool:
 
 @strided("is_same_size")
 def is_same_size(function: Any, input: Any, other: Any) -> bool:
-    nested = isinstance(input, StridedNestedTensor) and isinstance(other, StridedNestedTensor)
-    return nested and input.places.sizes == other.places.sizes
+    if not isinstance(input, StridedNestedTensor) or not isinstance(other, StridedNestedTensor):
+        which = [f"{name} is {'' if isinstance(one, StridedNestedTensor) else 'not '}nested"
+                 for name, one in (("Self", input), ("Other", other))]  # fmt: skip
+        raise RuntimeError(f"Expected both self and other to be nested tensors. {which[0]}. While {which[1]}.")
+    return input.places.sizes == other.places.sizes
 
 
 # --------------------------------------------------------------------------------------------------------------- layers

@@ -258,6 +258,12 @@ def grid_sampler(
 
 def _grid_sampler(dims: int) -> Callable[..., Tensor]:
     def sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+        shape, places = input._memory_.shape, grid._memory_.shape
+        if shape[:1] != places[:1]:
+            raise RuntimeError(
+                f"grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
+                f"{list(shape)} and grid with sizes {list(places)}"
+            )
         if input._memory_.ndim != dims + 2:
             raise RuntimeError(
                 f"grid_sampler_{dims}d(): expected {dims + 2}D input and grid, but got input with sizes "

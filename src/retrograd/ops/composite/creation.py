@@ -11,6 +11,7 @@ from ... import kernels
 from ..._generated import functions as generated
 from ...core import dtypes
 from ...core.layout import strided
+from ...storage import UntypedStorage
 from ...tensor import Tensor, fresh
 from ...tensor.special import like_array
 from .. import factories
@@ -22,7 +23,7 @@ from ..tensor_types import legacy_new
 
 @composite(space="Tensor")
 def new_empty_strided(
-    input: Tensor, size: Sequence[int], stride: Sequence[int], dtype: Any = None, **options: Any
+    input: Tensor, size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, **options: Any
 ) -> Tensor:
     """A tensor of that size and stride, like this one otherwise."""
     return empty_strided(size, stride, **_like(input, {"dtype": dtype, **options}))
@@ -98,9 +99,32 @@ def new_tensor(input: Tensor, data: Any, **keywords: Any) -> Tensor:
 def new(input: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
     """A tensor of the same dtype, of a size or of data, as the older constructors make it."""
     factories.legacy_device(device)
+    if device is not None and len(args) == 1 and isinstance(args[0], Tensor):
+        raise RuntimeError(
+            "Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use "
+            "torch.as_tensor(...) instead."
+        )
     if size is not None:
         return legacy_new(input.dtype, *args, *size)
     return legacy_new(input.dtype, *args)
+
+
+@composite(method=False)
+def from_file(
+    filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **kw: Any,
+) -> Tensor:  # fmt: skip
+    """The first `size` numbers of a file, mapped into memory: what is written to them is in the file where `shared`.
+
+    >>> import retrograd as torch, tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = torch.from_file(file.name, shared=True, size=3, dtype=torch.int32).fill_(7)
+    ...     torch.from_file(file.name, size=2, dtype=torch.int32)
+    tensor([7, 7], dtype=torch.int32)
+    """
+    np_dtype = dtypes.as_numpy_dtype(dtype) or dtypes.default[0]
+    mapped = UntypedStorage.from_file(filename, bool(shared), (size or 0) * np_dtype.itemsize)
+    return _out(mapped._root.view(np_dtype), requires_grad, device, kw)
 
 
 def _window(
@@ -182,8 +206,8 @@ def new_zeros(
         return zeros(*size, dtype=dtype or input.dtype, device=device, requires_grad=requires_grad)
     shape = int_tuple("new_zeros", "size", 1, size)
     array = kernels.new_zeros(like_array(input), shape)
-    result = fresh(array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype)))
-    return result.requires_grad_() if requires_grad else result
+    array = array if dtype is None else array.astype(dtypes.as_numpy_dtype(dtype))
+    return _finish(array, requires_grad, factories.HERE) if requires_grad else fresh(array)
 
 
 @composite(method=False)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._generated import functions as generated
+from ...autograd.grad_mode import no_grad
+from ...core.dtypes import SCALAR_NAMES
 from ...tensor import Tensor
 from ..registry import SPACES, composite
 
@@ -112,6 +114,62 @@ def _foreach_mm(self: Sequence[Tensor], mat2: Sequence[Tensor]) -> tuple[Tensor,
     """The product of each matrix with the one in its place."""
     _check(self)
     return tuple(generated.mm(a, b) for a, b in zip(self, _each(mat2, len(self)), strict=True))
+
+
+# ------------------------------------------------------------------------------------------ what a GradScaler calls
+
+
+def _check_ones(tensors: dict[str, Tensor]) -> None:
+    """Are these tensors of one number each, the tracker's an int32 and the others float32?"""
+    for name, tensor in tensors.items():
+        if tensor.numel() != 1:
+            raise RuntimeError(f"{name} must be a 1-element tensor.")
+    for name, tensor in tensors.items():
+        if tensor.dtype.name != ("int32" if name == "growth_tracker" else "float32"):
+            raise RuntimeError(f"{name} must be {'an int' if name == 'growth_tracker' else 'a float'} tensor.")
+
+
+@composite(method=False)
+def _amp_foreach_non_finite_check_and_unscale_(self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+    """Multiply each tensor by `inv_scale`, and set `found_inf` to one where an element was not finite."""
+    _check_ones({"inv_scale": inv_scale, "found_inf": found_inf})
+    for tensor in self:
+        if not tensor.is_floating_point():
+            name = SCALAR_NAMES[tensor.dtype.name]
+            raise NotImplementedError(
+                f'"_amp_foreach_non_finite_check_and_unscale_cpu" not implemented for \'{name}\''
+            )
+    factor = inv_scale.item()  # type: ignore[attr-defined]
+    with no_grad():
+        for tensor in self:
+            if not _operator("isfinite")(tensor).all():
+                found_inf.fill_(1.0)  # type: ignore[attr-defined]
+            _operator("mul_")(tensor, factor)
+
+
+@composite(method=False)
+def _amp_update_scale_(
+    input: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """Lower a scale where an infinity was found; raise it after every `growth_interval` times that none was."""
+    _check_ones({"growth_tracker": growth_tracker, "current_scale": input, "found_inf": found_inf})
+    with no_grad():
+        if found_inf.item():  # type: ignore[attr-defined]
+            input.mul_(scale_backoff_factor)  # type: ignore[attr-defined]
+            growth_tracker.fill_(0)  # type: ignore[attr-defined]
+        elif growth_tracker.item() + 1 < growth_interval:  # type: ignore[attr-defined]
+            growth_tracker.add_(1)  # type: ignore[attr-defined]
+        else:
+            grown = input * scale_growth_factor
+            if _operator("isfinite")(grown):
+                input.copy_(grown)  # type: ignore[attr-defined]
+            growth_tracker.fill_(0)  # type: ignore[attr-defined]
+    return input
 
 
 for _name in (*_UNARY, *_BINARY, *_TERNARY):

@@ -14,16 +14,18 @@ from ..._generated import functions as generated
 from ...autograd.accumulate_grad import outdate_accumulator
 from ...autograd.forward_grad import has_fw_grad
 from ...autograd.forward_operators import forbid_duals
-from ...autograd.inplace import begin_inplace, bump_version
+from ...autograd.inplace import begin_inplace, bump_version, has_internal_overlap
 from ...core import dtypes, shared_memory
 from ...core.constants import channels_last, channels_last_3d, contiguous_format
 from ...core.devices import as_device, is_pinned_array, pinned
 from ...core.late import extension
+from ...core.layout import strided
 from ...core.state import local, process
-from ...storage import TypedStorage, UntypedStorage, typed_storage, untyped_storage
+from ...storage import TypedStorage, UntypedStorage, storage_type, typed_storage, untyped_storage
 from ...tensor import Tensor, new, wrap
 from ...tensor.lazy_conjugation import keep_bits
 from ...tensor.memory_moves import Beyond, move
+from ...tensor.tensor import type_name
 from ..overwrite import overwrite
 from ..registry import composite
 from ..support import int_tuple
@@ -40,6 +42,7 @@ def storage(input: Tensor) -> TypedStorage:
 
 
 composite(space="Tensor", bare=True)(untyped_storage)
+composite(space="Tensor", bare=True)(storage_type)
 
 
 @composite(space="Tensor")
@@ -102,6 +105,13 @@ def _memory(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> 
     steps = (steps,) if isinstance(steps, int) else tuple(steps)
     memory = untyped_storage(source) if isinstance(source, Tensor) else source.untyped()
     needed = kernels.needed_elements(shape, steps, offset, dtype.itemsize)
+    own = source.untyped()._root is kernels.storage_root(input._memory_) if not isinstance(source, Tensor) else False
+    if own and shape == input._memory_.shape and needed > kernels.storage_numel(root):
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize "
+            f"{dtype.itemsize} requiring a storage size of {needed * dtype.itemsize} are out of bounds for storage of "
+            f"size {memory.nbytes()}"
+        )
     if needed > kernels.storage_numel(root) and memory.resizable():
         memory.resize_(needed * dtype.itemsize)  # a storage grows with who is set to it
         root = memory._root.view(dtype)
@@ -129,6 +139,15 @@ def _assert_tensor_metadata(
     for what, expected, found in facts:
         if expected is not None and expected != found:
             raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected}, Got: {found}")
+
+
+@composite(method=False)
+def _debug_has_internal_overlap(input: Tensor) -> int:
+    """Do several elements lie in one place? 0: no, 1: yes, by an expanded dimension, 2: that is hard to say."""
+    data = input._memory_
+    if kernels.is_dense(data):
+        return 0
+    return 1 if has_internal_overlap(data) else 2
 
 
 @composite(space="Tensor")
@@ -205,7 +224,7 @@ def resize_(input: Tensor, *sizes: Any, size: Any = None, memory_format: Any = N
         _check_format(shape, memory_format)
     if data.shape == shape and (memory_format is None or kernels.is_contiguous(data, memory_format)):
         return input
-    begin_inplace(state, input, False)
+    begin_inplace(state, input, False, may_overlap=True)
     input._memory_ = _resized(input, shape, memory_format)
     outdate_accumulator(input)
     if input._is_view():
@@ -276,6 +295,11 @@ def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]
     >>> torch.ones(2, 3).t().dim_order()
     (1, 0)
     """
+    if input.layout is not strided:
+        raise AttributeError(
+            f"Can't get dim order on sparse type: {type_name(input)} Use Tensor.to_dense() to convert to a dense "
+            "tensor first."
+        )
     formats = ambiguity_check if isinstance(ambiguity_check, (list, tuple)) else None
     if formats is None and not isinstance(ambiguity_check, bool):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")

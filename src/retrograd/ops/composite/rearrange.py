@@ -132,6 +132,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             stacklevel=users_level(),
         )
         indexing = "ij"
+    if len({str(t.device) for t in vectors}) > 1:
+        raise RuntimeError("meshgrid expects all tensors to have the same device")
     kernels.meshgrid([like_array(t) for t in vectors], indexing)  # checks the arguments
     swap = indexing == "xy" and len(vectors) >= 2
     if swap:

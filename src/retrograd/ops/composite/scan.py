@@ -155,23 +155,21 @@ def _slope(input: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         shape = (-1,) + (1,) * (input._memory_.ndim - 1 - dim)
         left, right = widths[:-1].reshape(shape), widths[1:].reshape(shape)
         inner = (
-            at(2, n - 2) * left / (right * (left + right))
-            + at(1, n - 2) * (right - left) / (left * right)
-            - at(0, n - 2) * right / (left * (left + right))
+            at(0, n - 2) * (-right / (left * (left + right)))
+            + at(1, n - 2) * ((right - left) / (left * right))
+            + at(2, n - 2) * (left / (right * (left + right)))
         )
     if edge_order == 1:
         first = (at(1, 1) - at(0, 1)) / gaps[0]
         last = (at(n - 1, 1) - at(n - 2, 1)) / gaps[-1]
     else:
-        first = _edge(at(0, 1), at(1, 1), at(2, 1), gaps[0], gaps[1])
-        last = -_edge(at(n - 1, 1), at(n - 2, 1), at(n - 3, 1), gaps[-1], gaps[-2])
+        ends = _edge_weights(gaps[0], gaps[1]), _edge_weights(gaps[-1], gaps[-2])
+        first = at(0, 1) * ends[0][0] + at(1, 1) * ends[0][1] + at(2, 1) * ends[0][2]
+        last = at(n - 3, 1) * -ends[1][2] + at(n - 2, 1) * -ends[1][1] + at(n - 1, 1) * -ends[1][0]
     return generated.cat([first, inner, last], dim)
 
 
-def _edge(a: Any, b: Any, c: Any, near: Any, far: Any) -> Any:
-    """The slope at `a` of the parabola through it and the two places after it."""
-    return (
-        -a * (2 * near + far) / (near * (near + far))
-        + b * (near + far) / (near * far)
-        - c * near / (far * (near + far))
-    )
+def _edge_weights(near: Any, far: Any) -> tuple[Any, Any, Any]:
+    """What the slope at the end of a parabola through three places is of the values there, the end's first."""
+    both = near + far
+    return -(2 * near + far) / (near * both), both / (near * far), -near / (far * both)

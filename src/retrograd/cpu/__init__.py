@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-__all__ = ["current_device", "device_count", "is_available", "is_initialized", "set_device", "stream", "synchronize"]
+from . import amp
+
+__all__ = [
+    "amp", "current_device", "device_count", "is_available", "is_initialized", "set_device", "stream", "synchronize",
+]  # fmt: skip
 
 
 def is_available() -> bool:
