@@ -219,3 +219,107 @@ def test_an_exception_of_the_user_in_the_middle_leaves_everything_as_it_was():
     assert w.grad is None
     fail[0] = False
     assert f(torch.ones(2)).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("how", ["zero_grad", "hook", "by hand", "put back"])
+def test_gradients_that_are_gone_after_the_step(how, check):
+    """A step that ends without .grad leaves none, and one that finds a .grad adds to it, as an eager one does."""
+
+    def make():
+        torch.manual_seed(0)
+        model = nn.Linear(2, 2)
+        optimizers = [torch.optim.SGD([p], 0.1) for p in model.parameters()]
+
+        def update(parameter):
+            next(o for o in optimizers if o.param_groups[0]["params"][0] is parameter).step()
+            parameter.grad = None
+
+        if how == "hook":
+            for parameter in model.parameters():
+                parameter.register_post_accumulate_grad_hook(update)
+
+        def step(x):
+            kept = [p.grad for p in model.parameters()]
+            if how == "put back":
+                model.zero_grad()
+            model(x).sum().backward()
+            if how == "by hand":
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p.sub_(0.1 * p.grad)
+                        p.grad = None
+            elif how != "hook":
+                for optimizer in optimizers:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            if how == "put back":
+                for p, grad in zip(model.parameters(), kept, strict=True):
+                    p.grad = grad
+
+        return model, step
+
+    (model, step), (twin, eager) = make(), make()
+    captured = torch.capture(step, backend="plain", check=check)
+    for call in range(9):
+        x = torch.full((1, 2), float(call))
+        if call in (5, 7) and how != "hook":
+            model(x).sum().backward()
+            twin(x).sum().backward()
+        captured(x)
+        eager(x)
+        for one, two in zip(model.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(one, two)
+            assert (one.grad is None) == (two.grad is None)
+            assert one.grad is None or torch.equal(one.grad, two.grad)
+
+
+def test_an_argument_that_requires_grad_since_the_step():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    @torch.capture(backend="plain")
+    def step(x):
+        x.requires_grad_()
+        (w * x.square()).sum().backward()
+
+    for call in range(5):
+        w.grad = None
+        x = torch.full((2,), float(call))
+        step(x)
+        assert x.requires_grad
+        assert x.grad.tolist() == [2.0 * call, 4.0 * call]
+        assert w.grad.tolist() == [call**2] * 2
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda table, i: table[i] * 1,
+        lambda table, i: table[i, 1] * 1,
+        lambda table, i: table[:, i % 2] * 1,
+        lambda table, i: table[i, None] * 1,
+        lambda table, i: table.index_put((torch.tensor([0]),), table[i]),
+    ],
+)
+def test_an_index_without_dimensions_is_a_value(read):
+    """It is refused, or watched: the program for one number is not taken for another one."""
+    table = torch.arange(8.0).reshape(4, 2)
+    numbers = [torch.tensor(i) for i in (1, 1, 1, 2, 3, 1, 0)]
+    with pytest.raises(CaptureError, match="which needs the value of a tensor"):
+        torch.capture(read, backend="plain")(table, numbers[0])
+    captured = torch.capture(read, backend="plain", split=True)
+    for i in numbers:
+        assert torch.equal(captured(table, i), read(table, i))
+
+
+def test_writing_at_an_index_without_dimensions():
+    table = torch.zeros(4, 2)
+
+    @torch.capture(backend="plain", split=True)
+    def step(i, x):
+        table[i] = x
+
+    for i in (1, 1, 1, 2, 3, 1):
+        table.zero_()
+        step(torch.tensor(i), torch.ones(2))
+        assert table.sum(1).tolist() == [2.0 * (k == i) for k in range(4)]

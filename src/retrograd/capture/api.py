@@ -84,6 +84,15 @@ class Entry:
                 self._kept.append((effect, self.memory.view(effect.value)))
         self._baseline: list[int] | None = None
         self._last: list[Any] = []
+        effects = {id(effect.tensor) for effect in recording.grads}
+        #: Those that have a gradient while an optimizer looks at it, and afterwards what they had before.
+        self._lent: list[Any] = list(
+            {
+                id(param): param
+                for call in program.calls if call.kind == "python"
+                for param, _ in call.kwargs.get("grads", ()) if id(param) not in effects
+            }.values()
+        )  # fmt: skip
 
     @property
     def source(self) -> str:
@@ -148,6 +157,31 @@ class Entry:
         recording = self.recording
         for place, tensor in zip(self.inputs, tensors):
             np.copyto(place, tensor._memory_)
+        if self._lent:
+            owned = [(param._grad_meta_, param._grad_meta_.grad) for param in self._lent]
+            try:
+                self._run_safely()
+            finally:
+                for meta, grad in owned:
+                    meta.grad = grad
+        else:
+            self._run_safely()
+        for position in self.written:
+            np.copyto(tensors[position]._memory_, self.inputs[position])
+        for tensor, argument, more in recording.versions:
+            owner = tensor if argument is None else tensors[argument]
+            counter = owner._vc_ or version_counter(owner)
+            counter.version += more
+        for position, requires_grad in recording.required:
+            tensors[position].requires_grad_(requires_grad)
+        self._set_grads(tensors)
+        leaves = [self._leaf(one, tensors) for one in recording.leaves]
+        for number in recording.program.fresh:
+            self.memory.own.pop(number, None)
+        return tree_unflatten(leaves, recording.structure)
+
+    def _run_safely(self) -> None:
+        """Run the program; if it fails, what it has written to of the world is put back."""
         if self._saved or self._moving:
             before = [array.copy() for array in self._saved]
             states = [part.state() for part in self._moving]
@@ -163,17 +197,6 @@ class Entry:
         else:
             with np.errstate(all="ignore"):
                 self.run()
-        for position in self.written:
-            np.copyto(tensors[position]._memory_, self.inputs[position])
-        for tensor, argument, more in recording.versions:
-            owner = tensor if argument is None else tensors[argument]
-            counter = owner._vc_ or version_counter(owner)
-            counter.version += more
-        self._set_grads(tensors)
-        leaves = [self._leaf(one, tensors) for one in recording.leaves]
-        for number in recording.program.fresh:
-            self.memory.own.pop(number, None)
-        return tree_unflatten(leaves, recording.structure)
 
     def _set_grads(self, tensors: list[Any]) -> None:
         last = []
