@@ -12,6 +12,7 @@ import numpy as np
 
 from ..autograd.ownership import count
 from ..core.devices import accelerators
+from ..core.locks import fork_safe_lock
 from ..core.state import local
 from ..core.version_counter import VersionCounter, version_counter
 from ..nn import Module
@@ -43,6 +44,8 @@ class Entry:
         self.recording: Recording = recording
         self.backend: str = backend
         self.confirmed: bool = False
+        #: One memory is for one thread at a time.
+        self._lock: Any = fork_safe_lock()
         #: Weakly, the arrays of the gradients that the last run has made anew, by their position.
         self._given: dict[int, Any] = {}
         self._expected: list[tuple[Any, Any, bool]] = [
@@ -152,6 +155,10 @@ class Entry:
     # ------------------------------------------------------------------------------------------------------- replay
 
     def replay(self, tensors: list[Any]) -> Any:
+        with self._lock:
+            return self._replay(tensors)
+
+    def _replay(self, tensors: list[Any]) -> Any:
         if self._kept and self._is_held():
             self._bind_memory()  # somebody keeps the gradients of the last run
         recording = self.recording
