@@ -26,7 +26,7 @@ from .ended import ended
 from .errors import CaptureError, OtherPath, refuse
 from .explaining import explained
 from .graphed import GraphEntry, GraphRecording
-from .guards import signature
+from .guards import hooks_of, signature
 from .memory import Memory
 from .moving import moving_parts
 from .native import write
@@ -48,8 +48,8 @@ class Entry:
         self._lock: Any = fork_safe_lock()
         #: Weakly, the arrays of the gradients that the last run has made anew, by their position.
         self._given: dict[int, Any] = {}
-        self._expected: list[tuple[Any, Any, bool]] = [
-            (tensor, array, tensor.requires_grad)
+        self._expected: list[tuple[Any, Any, bool, Any]] = [
+            (tensor, array, tensor.requires_grad, hooks_of(tensor._grad_meta_))
             for tensor, array in recording.recorder.swapped.values()
             if not any(tensor is argument for argument in recording.tensors)
         ]
@@ -135,10 +135,13 @@ class Entry:
 
     def fits(self, tensors: list[Any]) -> str | None:
         """Why this program is not for this call; None if it is."""
-        for tensor, array, requires_grad in self._expected:
+        for tensor, array, requires_grad, hooks in self._expected:
             if tensor._memory_ is not array:
                 return f"the memory of a tensor of shape {list(array.shape)}"
             meta = tensor._grad_meta_
+            if hooks is not None or (meta is not None and (meta.hooks or meta.post_accumulate_grad_hooks)):
+                if hooks_of(meta) != hooks:
+                    return f"the hooks of a tensor of shape {list(array.shape)}"
             if (meta is not None and meta.requires_grad) != requires_grad and tensor._edge_ is None:
                 return f"requires_grad of a tensor of shape {list(array.shape)}"
         for tensor, position, array in self.recording.grads_expected:

@@ -100,13 +100,14 @@ class GraphRecording(Recording):
 
 def _reached(result: Any, wanted: list[Any]) -> list[bool]:
     """Which of the leaves `wanted` the graph of a result leads to."""
-    nodes = {gradient_edge(result)[0]}
+    edges: list[Any] = [gradient_edge(one) for one in (result, *wanted)]
+    nodes = {edges[0][0]}
     to_do = list(nodes)
     while to_do:
         new = {edge[0] for edge in to_do.pop().next_edges if edge is not None} - nodes
         nodes |= new
         to_do += new
-    return [gradient_edge(one)[0] in nodes for one in wanted]
+    return [edge[0] in nodes for edge in edges[1:]]
 
 
 @contextlib.contextmanager

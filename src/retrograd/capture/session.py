@@ -146,6 +146,8 @@ class Recording:
                     "set_, resize_): write to it in place instead, as with copy_()"
                 )
         recorder.give_back()
+        # Arrays of the user that tensors share are read anew each time.
+        self.world.arrays = [one for one in self.world.arrays if recorder.find(one[0]) is None]
         changed = self.world.changed()
         if changed is not None:
             raise CaptureError(
@@ -196,6 +198,7 @@ class Recording:
         self.grads_expected: list[tuple[Any, int | None, Any]] = []
         had_some = any([grad is not None for _, grad in self._grads_before.values()])
         used = recorder.used_of_the_world() if had_some else set()
+        lent = {id(p) for call in recorder.calls if call.kind == "python" for p, _ in call.kwargs.get("grads", ())}
         for tensor, before in self._grads_before.values():
             now = None if tensor._grad_meta_ is None else tensor._grad_meta_.grad
             position = positions.get(id(tensor))
@@ -212,7 +215,7 @@ class Recording:
                     value = recorder.find(now._memory_) if isinstance(now._memory_, np.ndarray) else None
                     if value is not None and value.storage.number in used:
                         self.grads_expected.append((tensor, position, now._memory_))
-                elif id(tensor) in recorder.swapped and tensor.requires_grad:
+                elif (id(tensor) in recorder.swapped and tensor.requires_grad) or id(tensor) in lent:
                     # It may have had one meanwhile, which would have been added to another.
                     self.grads_expected.append((tensor, position, None))
                 continue
