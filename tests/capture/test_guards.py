@@ -1,5 +1,8 @@
 """Each guard of captured programs: what changes is seen, and leads to another program or to an error."""
 
+from collections import deque
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -219,3 +222,243 @@ def test_an_exception_of_the_user_in_the_middle_leaves_everything_as_it_was():
     assert w.grad is None
     fail[0] = False
     assert f(torch.ones(2)).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("how", ["zero_grad", "hook", "by hand", "put back"])
+def test_gradients_that_are_gone_after_the_step(how, check):
+    """A step that ends without .grad leaves none, and one that finds a .grad adds to it, as an eager one does."""
+
+    def make():
+        torch.manual_seed(0)
+        model = nn.Linear(2, 2)
+        optimizers = [torch.optim.SGD([p], 0.1) for p in model.parameters()]
+
+        def update(parameter):
+            next(o for o in optimizers if o.param_groups[0]["params"][0] is parameter).step()
+            parameter.grad = None
+
+        if how == "hook":
+            for parameter in model.parameters():
+                parameter.register_post_accumulate_grad_hook(update)
+
+        def step(x):
+            kept = [p.grad for p in model.parameters()]
+            if how == "put back":
+                model.zero_grad()
+            model(x).sum().backward()
+            if how == "by hand":
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p.sub_(0.1 * p.grad)
+                        p.grad = None
+            elif how != "hook":
+                for optimizer in optimizers:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            if how == "put back":
+                for p, grad in zip(model.parameters(), kept, strict=True):
+                    p.grad = grad
+
+        return model, step
+
+    (model, step), (twin, eager) = make(), make()
+    captured = torch.capture(step, backend="plain", check=check)
+    for call in range(9):
+        x = torch.full((1, 2), float(call))
+        if call in (5, 7) and how != "hook":
+            model(x).sum().backward()
+            twin(x).sum().backward()
+        captured(x)
+        eager(x)
+        for one, two in zip(model.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(one, two)
+            assert (one.grad is None) == (two.grad is None)
+            assert one.grad is None or torch.equal(one.grad, two.grad)
+
+
+def test_an_argument_that_requires_grad_since_the_step():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    @torch.capture(backend="plain")
+    def step(x):
+        x.requires_grad_()
+        (w * x.square()).sum().backward()
+
+    for call in range(5):
+        w.grad = None
+        x = torch.full((2,), float(call))
+        step(x)
+        assert x.requires_grad
+        assert x.grad.tolist() == [2.0 * call, 4.0 * call]
+        assert w.grad.tolist() == [call**2] * 2
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda table, i: table[i] * 1,
+        lambda table, i: table[i, 1] * 1,
+        lambda table, i: table[:, i % 2] * 1,
+        lambda table, i: table[i, None] * 1,
+        lambda table, i: table.index_put((torch.tensor([0]),), table[i]),
+    ],
+)
+def test_an_index_without_dimensions_is_a_value(read):
+    """It is refused, or watched: the program for one number is not taken for another one."""
+    table = torch.arange(8.0).reshape(4, 2)
+    numbers = [torch.tensor(i) for i in (1, 1, 1, 2, 3, 1, 0)]
+    with pytest.raises(CaptureError, match="which needs the value of a tensor"):
+        torch.capture(read, backend="plain")(table, numbers[0])
+    captured = torch.capture(read, backend="plain", split=True)
+    for i in numbers:
+        assert torch.equal(captured(table, i), read(table, i))
+
+
+def test_writing_at_an_index_without_dimensions():
+    table = torch.zeros(4, 2)
+
+    @torch.capture(backend="plain", split=True)
+    def step(i, x):
+        table[i] = x
+
+    for i in (1, 1, 1, 2, 3, 1):
+        table.zero_()
+        step(torch.tensor(i), torch.ones(2))
+        assert table.sum(1).tolist() == [2.0 * (k == i) for k in range(4)]
+
+
+class Settings:
+    """What a script has in its main module."""
+
+    factor = 1.0
+    shared = {"bias": 0.0}
+
+    def __init__(self):
+        self.scale = 1.0
+
+    @property
+    def both(self):
+        return self.scale * OUTSIDE["by"]
+
+    def __call__(self, y):
+        return y * self.both * self.factor + self.shared["bias"]
+
+
+OUTSIDE = {"by": 1.0}
+
+
+@pytest.mark.parametrize("module", ["__main__", "settings"])
+def test_objects_of_the_users_classes_are_watched(monkeypatch, module):
+    monkeypatch.setattr(Settings, "__module__", module)
+    settings = Settings()
+    table = np.array([1.0, 2.0])
+    f, programs = counted(lambda x: settings(x) + float(table[0]))
+
+    def check():
+        for value in (1.0, 2.0, 3.0):
+            x = torch.full((2,), value)
+            expected = x * settings.scale * OUTSIDE["by"] * settings.factor + settings.shared["bias"] + float(table[0])
+            assert torch.equal(f(x), expected)
+
+    check()
+    settings.scale = 2.0  # of the object
+    check()
+    monkeypatch.setitem(OUTSIDE, "by", 3.0)  # what its methods read
+    check()
+    monkeypatch.setattr(Settings, "factor", 4.0)  # of its class
+    check()
+    monkeypatch.setitem(Settings.shared, "bias", 5.0)
+    check()
+    table[0] = 6.0  # a small array
+    check()
+    assert programs() == 6
+
+
+def test_hooks_that_come_later_are_seen():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+
+    def run(x):
+        model.zero_grad()
+        y = model(x)
+        y.sum().backward()
+        return y.detach()
+
+    captured = torch.capture(run, backend="plain")
+
+    def check():
+        for number in range(3):
+            x = torch.full((1, 2), 1.0 + number)
+            y, grad = captured(x), model[0].weight.grad
+            assert torch.equal(y, run(x))
+            assert torch.equal(grad, model[0].weight.grad)
+
+    check()
+    handles = [model[0].weight.register_hook(lambda grad: grad * 2)]
+    check()
+    handles.append(model[0].weight.register_post_accumulate_grad_hook(lambda p: (p.grad.mul_(3), None)[1]))
+    check()
+    handles.append(nn.modules.module.register_module_forward_hook(lambda module, args, result: result * 2))
+    check()
+    for handle in handles:
+        handle.remove()
+        check()
+
+
+class Space:
+    """A class that is used as a place for settings."""
+
+    by = 2.0
+
+    class Inner:
+        by = 1.0
+
+
+class Slotted:
+    __slots__ = ("by",)
+
+
+def scaled(x):
+    return x * scaled.by
+
+
+@pytest.mark.parametrize("where", ["class", "inner class", "python module", "slots", "deque", "set", "function"])
+def test_other_places_for_numbers_are_watched(monkeypatch, where):
+    place = ModuleType("settings")
+    place.by = 1.0
+    slotted = Slotted()
+    slotted.by = 1.0
+    queue, numbers = deque([1.0]), {1.0}
+    monkeypatch.setattr(scaled, "by", 1.0, raising=False)
+    function, change = {
+        "class": (lambda x: x * Space.by, lambda: monkeypatch.setattr(Space, "by", 3.0)),
+        "inner class": (lambda x: x * Space.Inner.by, lambda: monkeypatch.setattr(Space.Inner, "by", 3.0)),
+        "python module": (lambda x: x * place.by, lambda: setattr(place, "by", 3.0)),
+        "slots": (lambda x: x * slotted.by, lambda: setattr(slotted, "by", 3.0)),
+        "deque": (lambda x: x * queue[0], lambda: queue.appendleft(3.0)),
+        "set": (lambda x: x * max(numbers), lambda: numbers.add(3.0)),
+        "function": (scaled, lambda: setattr(scaled, "by", 3.0)),
+    }[where]
+    f, programs = counted(function)
+    for _ in range(2):
+        for value in (1.0, 2.0, 4.0):
+            x = torch.full((2,), value)
+            assert torch.equal(f(x), function(x))
+        change()
+    assert programs() == 2
+
+
+def test_attributes_that_no_function_names_may_change():
+    class Trainer:
+        def __init__(self):
+            self.scale, self.calls = 1.0, 0
+
+        def step(self, x):
+            return x * self.scale
+
+    trainer = Trainer()
+    f, programs = counted(trainer.step)
+    for value in range(12):
+        trainer.calls += 1
+        assert torch.equal(f(torch.full((2,), float(value))), torch.full((2,), float(value)))
+    assert programs() == 1

@@ -249,22 +249,23 @@ def once_differentiable(fn: F) -> F:
         take_apart(args, given)
         if not any(isinstance(arg, Tensor) and arg.requires_grad for arg in given):
             return outputs
-        return _refuse_second_derivative(ctx, outputs)
+        return refuse_second_derivative(
+            ctx,
+            outputs,
+            "a function that was marked with @once_differentiable: {}.backward is not itself differentiable. To get "
+            "second derivatives, write it with operations on tensors alone and take the decorator away",
+        )
 
     return backward  # type: ignore[return-value]
 
 
-def _refuse_second_derivative(ctx: Any, outputs: Any) -> Any:
-    """The same values with a history that raises."""
+def refuse_second_derivative(ctx: Any, outputs: Any, what: str) -> Any:
+    """The same values with a history that raises: `what` cannot be differentiated twice ({} is the function's name)."""
     leaves: list[Any] = []
     structure = take_apart(outputs, leaves)
     aliases = [_leaf_alias(leaf) for leaf in leaves]
     who = getattr(getattr(ctx, "_forward_cls", None), "__name__", "the function")
-    node = Error(
-        "trying to differentiate twice a function that was marked with @once_differentiable: "
-        f"{who}.backward is not itself differentiable. To get second derivatives, write it with operations on tensors "
-        "alone and take the decorator away"
-    )
+    node = Error("trying to differentiate twice " + what.format(who))
     init_node(node, tuple(collect_next_edges(alias)[0] if isinstance(alias, Tensor) else None for alias in aliases))
     for position, alias in enumerate(aliases):
         if isinstance(alias, Tensor):

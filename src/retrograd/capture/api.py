@@ -12,6 +12,7 @@ import numpy as np
 
 from ..autograd.ownership import count
 from ..core.devices import accelerators
+from ..core.locks import fork_safe_lock
 from ..core.state import local
 from ..core.version_counter import VersionCounter, version_counter
 from ..nn import Module
@@ -25,7 +26,7 @@ from .ended import ended
 from .errors import CaptureError, OtherPath, refuse
 from .explaining import explained
 from .graphed import GraphEntry, GraphRecording
-from .guards import signature
+from .guards import hooks_of, signature
 from .memory import Memory
 from .moving import moving_parts
 from .native import write
@@ -43,10 +44,12 @@ class Entry:
         self.recording: Recording = recording
         self.backend: str = backend
         self.confirmed: bool = False
+        #: One memory is for one thread at a time.
+        self._lock: Any = fork_safe_lock()
         #: Weakly, the arrays of the gradients that the last run has made anew, by their position.
         self._given: dict[int, Any] = {}
-        self._expected: list[tuple[Any, Any, bool]] = [
-            (tensor, array, tensor.requires_grad)
+        self._expected: list[tuple[Any, Any, bool, Any]] = [
+            (tensor, array, tensor.requires_grad, hooks_of(tensor._grad_meta_))
             for tensor, array in recording.recorder.swapped.values()
             if not any(tensor is argument for argument in recording.tensors)
         ]
@@ -84,6 +87,15 @@ class Entry:
                 self._kept.append((effect, self.memory.view(effect.value)))
         self._baseline: list[int] | None = None
         self._last: list[Any] = []
+        effects = {id(effect.tensor) for effect in recording.grads}
+        #: Those that have a gradient while an optimizer looks at it, and afterwards what they had before.
+        self._lent: list[Any] = list(
+            {
+                id(param): param
+                for call in program.calls if call.kind == "python"
+                for param, _ in call.kwargs.get("grads", ()) if id(param) not in effects
+            }.values()
+        )  # fmt: skip
 
     @property
     def source(self) -> str:
@@ -123,10 +135,13 @@ class Entry:
 
     def fits(self, tensors: list[Any]) -> str | None:
         """Why this program is not for this call; None if it is."""
-        for tensor, array, requires_grad in self._expected:
+        for tensor, array, requires_grad, hooks in self._expected:
             if tensor._memory_ is not array:
                 return f"the memory of a tensor of shape {list(array.shape)}"
             meta = tensor._grad_meta_
+            if hooks is not None or (meta is not None and (meta.hooks or meta.post_accumulate_grad_hooks)):
+                if hooks_of(meta) != hooks:
+                    return f"the hooks of a tensor of shape {list(array.shape)}"
             if (meta is not None and meta.requires_grad) != requires_grad and tensor._edge_ is None:
                 return f"requires_grad of a tensor of shape {list(array.shape)}"
         for tensor, position, array in self.recording.grads_expected:
@@ -143,11 +158,40 @@ class Entry:
     # ------------------------------------------------------------------------------------------------------- replay
 
     def replay(self, tensors: list[Any]) -> Any:
+        with self._lock:
+            return self._replay(tensors)
+
+    def _replay(self, tensors: list[Any]) -> Any:
         if self._kept and self._is_held():
             self._bind_memory()  # somebody keeps the gradients of the last run
         recording = self.recording
         for place, tensor in zip(self.inputs, tensors):
             np.copyto(place, tensor._memory_)
+        if self._lent:
+            owned = [(param._grad_meta_, param._grad_meta_.grad) for param in self._lent]
+            try:
+                self._run_safely()
+            finally:
+                for meta, grad in owned:
+                    meta.grad = grad
+        else:
+            self._run_safely()
+        for position in self.written:
+            np.copyto(tensors[position]._memory_, self.inputs[position])
+        for tensor, argument, more in recording.versions:
+            owner = tensor if argument is None else tensors[argument]
+            counter = owner._vc_ or version_counter(owner)
+            counter.version += more
+        for position, requires_grad in recording.required:
+            tensors[position].requires_grad_(requires_grad)
+        self._set_grads(tensors)
+        leaves = [self._leaf(one, tensors) for one in recording.leaves]
+        for number in recording.program.fresh:
+            self.memory.own.pop(number, None)
+        return tree_unflatten(leaves, recording.structure)
+
+    def _run_safely(self) -> None:
+        """Run the program; if it fails, what it has written to of the world is put back."""
         if self._saved or self._moving:
             before = [array.copy() for array in self._saved]
             states = [part.state() for part in self._moving]
@@ -163,17 +207,6 @@ class Entry:
         else:
             with np.errstate(all="ignore"):
                 self.run()
-        for position in self.written:
-            np.copyto(tensors[position]._memory_, self.inputs[position])
-        for tensor, argument, more in recording.versions:
-            owner = tensor if argument is None else tensors[argument]
-            counter = owner._vc_ or version_counter(owner)
-            counter.version += more
-        self._set_grads(tensors)
-        leaves = [self._leaf(one, tensors) for one in recording.leaves]
-        for number in recording.program.fresh:
-            self.memory.own.pop(number, None)
-        return tree_unflatten(leaves, recording.structure)
 
     def _set_grads(self, tensors: list[Any]) -> None:
         last = []

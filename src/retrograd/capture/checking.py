@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import random
+from ..core.version_counter import INFERENCE
 from ..tensor import Tensor
 from ..utils._pytree import tree_leaves
 from .errors import CaptureError
@@ -46,7 +47,9 @@ class _World:
         self.values: list[np.ndarray] = [tensor._memory_.copy() for tensor in self.tensors]
         self.grads: list[Any] = [None if t._grad_meta_ is None else t._grad_meta_.grad for t in self.tensors]
         self.grad_values: list[Any] = [None if grad is None else grad._memory_.copy() for grad in self.grads]
-        self.versions: list[Any] = [(t._vc_, None if t._vc_ is None else t._vc_.version) for t in self.tensors]
+        self.versions: list[Any] = [
+            (None, None) if t._vc_ is None or t._vc_ is INFERENCE else (t._vc_, t._vc_.version) for t in self.tensors
+        ]
         self.generator: Any = random.default_generator.get_state()
         parts = [*parts_of(entry.recording.program.calls), *map(MovingOptimizer, entry.recording.world.optimizers)]
         self.parts: list[Any] = [(part, part.state()) for part in parts]
@@ -69,7 +72,7 @@ class _World:
                 tensor._grad_meta_.grad = grad
             if counter is not None:
                 counter.version = version
-            elif tensor._vc_ is not None:
+            elif tensor._vc_ is not None and tensor._vc_ is not INFERENCE:
                 tensor._vc_.version = 0
         random.default_generator.set_state(self.generator)
         for part, state in self.parts:

@@ -8,14 +8,18 @@ may still run backward, its memory is its own: another call meanwhile gets anoth
 
 from __future__ import annotations
 
+import contextlib
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from .. import random
 from ..autograd import grad as gradients
-from ..autograd.function import Function, once_differentiable
+from ..autograd.edge import gradient_edge
+from ..autograd.function import Function, refuse_second_derivative
+from ..core.locks import fork_safe_lock
 from ..core.state import local
 from ..core.version_counter import version_counter
 from ..tensor import Tensor, wrap
@@ -39,6 +43,8 @@ class GraphRecording(Recording):
         self.parameters: list[Any] = []
         self.grad_outputs: list[Value] = []
         self.differentiable: list[int] = []
+        #: For each of the results that can be differentiated: which inputs and parameters it hangs on.
+        self.reached: list[list[bool]] = []
         self.result_structure: TreeSpec
         self.result_leaves: list[Any]
 
@@ -84,10 +90,37 @@ class GraphRecording(Recording):
                 "a result that requires grad by nothing but tensors that were made inside",
                 "detach() it, or make the leaves outside",
             )
-        found = gradients([flat[position] for position in self.differentiable], wanted, given, allow_unused=True)
+        self.reached = [_reached(flat[position], wanted) for position in self.differentiable]
+        with _without_hooks(self.parameters):  # those of the graph around it see what comes of it
+            found = gradients([flat[position] for position in self.differentiable], wanted, given, allow_unused=True)
         for one in flat:
             recorder.freed.add(one._edge_[0]) if one._edge_ is not None else None
         return result, tuple(found)
+
+
+def _reached(result: Any, wanted: list[Any]) -> list[bool]:
+    """Which of the leaves `wanted` the graph of a result leads to."""
+    edges: list[Any] = [gradient_edge(one) for one in (result, *wanted)]
+    nodes = {edges[0][0]}
+    to_do = list(nodes)
+    while to_do:
+        new = {edge[0] for edge in to_do.pop().next_edges if edge is not None} - nodes
+        nodes |= new
+        to_do += new
+    return [edge[0] in nodes for edge in edges[1:]]
+
+
+@contextlib.contextmanager
+def _without_hooks(parameters: list[Any]) -> Iterator[None]:
+    """The hooks of leaves do not run."""
+    found = [(meta.hooks, list(meta.hooks.items())) for one in parameters if (meta := one._grad_meta_).hooks]
+    for hooks, _ in found:
+        hooks.clear()
+    try:
+        yield
+    finally:
+        for hooks, content in found:
+            hooks.update(content)
 
 
 def _stand_in(tensor: Any) -> Any:
@@ -132,6 +165,9 @@ class GraphEntry:
             if not any(tensor is one for one in recording.tensors)
         ]  # fmt: skip
         self.instances: list[Instance] = [Instance(recording, backend)]
+        #: Tensors of the world that the backward pass reads.
+        self.read_later: list[Any] = _read_later(recording)
+        self._lock: Any = fork_safe_lock()
 
     @property
     def memory(self) -> Memory:
@@ -153,12 +189,15 @@ class GraphEntry:
 
     def replay(self, tensors: list[Any]) -> Any:
         recording = self.recording
-        instance = next((one for one in self.instances if one.is_free), None)
-        if instance is None:
-            instance = Instance(recording, self.backend)
-            self.instances.append(instance)
+        token = _Token()
+        with self._lock:
+            instance = next((one for one in self.instances if one.is_free), None)
+            if instance is None:
+                instance = Instance(recording, self.backend)
+                self.instances.append(instance)
+            instance.holder = weakref.ref(token)
         wanted = [one for one, stand_in in zip(tensors, recording.tensors, strict=True) if stand_in.requires_grad]
-        results = list(_Captured.apply(self, instance, tensors, *wanted, *recording.parameters))
+        results = list(_Captured.apply(self, instance, token, tensors, *wanted, *recording.parameters))
         found = iter(results)
         leaves = [next(found) if one.__class__ is Output else one for one in recording.result_leaves]
         return tree_unflatten(leaves, recording.result_structure)
@@ -199,11 +238,30 @@ class GraphEntry:
         with np.errstate(all="ignore"):
             instance.go_on(program)
         found = recording.leaves[len(recording.result_leaves) :]
+        if any([grads[position] is None for position in recording.differentiable]):
+            there = [r for r, at in zip(recording.reached, recording.differentiable) if grads[at] is not None]
+            found = [one if any([reached[i] for reached in there]) else None for i, one in enumerate(found)]
         return [None if one is None else wrap(instance.memory.view(one.value).copy()) for one in found]
 
 
 def _go_on(program: Any) -> None:
     next(program, None)
+
+
+def _read_later(recording: GraphRecording) -> list[Any]:
+    """Tensors of the world whose memory the second half of the program reads."""
+    calls = recording.program.calls
+    middle = next(i for i, call in enumerate(calls) if call.kind == "middle")
+    read = {
+        value.storage.number for call in calls[middle:] for value in call.reads if value.storage.kind == "outside"
+    }
+    recorder = recording.recorder
+    found = []
+    for tensor, array in recorder.swapped.values():
+        value = recorder.find(array)
+        if value is not None and value.storage.number in read:
+            found.append(tensor)
+    return found
 
 
 def _written(recording: GraphRecording) -> list[np.ndarray]:
@@ -225,24 +283,33 @@ class _Captured(Function):
     """The node of a captured call."""
 
     @staticmethod
-    def forward(ctx: Any, entry: GraphEntry, instance: Instance, tensors: list[Any], *wanted: Any) -> Any:  # type: ignore[override]
+    def forward(  # type: ignore[override]
+        ctx: Any, entry: GraphEntry, instance: Instance, token: _Token, tensors: list[Any], *wanted: Any
+    ) -> Any:
         results, program = entry.forward(instance, tensors)
-        ctx.entry, ctx.instance, ctx.program, ctx.token = entry, instance, program, _Token()
-        instance.holder = weakref.ref(ctx.token)
+        ctx.entry, ctx.instance, ctx.program, ctx.token = entry, instance, program, token
+        ctx.save_for_backward(*entry.read_later)
         fixed = [one for position, one in enumerate(results) if position not in entry.recording.differentiable]
         ctx.mark_non_differentiable(*fixed)
         ctx.set_materialize_grads(False)
         return tuple(results)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:  # type: ignore[override]
         if ctx.program is None:
             raise RuntimeError(
                 "Trying to backward through the graph a second time: a captured module keeps what it needs for one "
                 "backward pass"
             )
+        ctx.saved_tensors  # noqa: B018 (which have to be as they were)
         program, ctx.program = ctx.program, None
         found = ctx.entry.backward(ctx.instance, program, grads)
         ctx.token = None
-        return (None, None, None, *found)
+        if local.state.grad_enabled:
+            found = refuse_second_derivative(
+                ctx,
+                found,
+                "a captured module or function: its backward pass is a program, which has no history. To get second "
+                "derivatives, call the function itself, or capture the whole step",
+            )
+        return (None, None, None, None, *found)

@@ -9,19 +9,39 @@ its own affair, since the step itself is repeated.
 from __future__ import annotations
 
 import functools
+import sys
+from collections import deque
+from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from ..core import dtypes
 from ..core.state import ThreadState
 from ..core.where import is_user_code
 from ..nn import Module
+from ..nn.modules.module_hooks import HOOKS_OF_ALL_MODULES
 from ..optim import Optimizer
 from ..tensor import Tensor
 
 _SCALARS = (int, float, complex, bool, str, bytes, type(None))
+#: Classes of these packages are not looked into.
+_NOT_WATCHED = {"retrograd", "numpy", "builtins", "threading", "collections"}
+#: Methods that are called without their names: by signs, brackets, calls and `with`.
+_OPERATORS = {name for cls in (int, float, list, dict, set) for name in vars(cls)} - set(vars(object)) | {
+    "__call__", "__enter__", "__eq__", "__exit__", "__getattr__", "__getattribute__", "__hash__", "__imatmul__",
+    "__matmul__", "__next__", "__rmatmul__", "__torch_function__",
+}  # fmt: skip
 #: Containers with more entries than this are watched for their length alone.
 _LONG = 256
+
+
+def hooks_of(meta: Any) -> tuple[Any, ...] | None:
+    """The hooks of a tensor, by its AutogradMeta."""
+    if meta is None or not (meta.hooks or meta.post_accumulate_grad_hooks):
+        return None
+    return *(meta.hooks or {}).values(), *(meta.post_accumulate_grad_hooks or {}).values()
 
 
 def signature(args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState) -> tuple[list[Any], Any]:
@@ -64,21 +84,41 @@ class World:
         self.cells: list[tuple[Any, Any, str]] = []
         self.items: list[tuple[Any, Any, Any, str]] = []
         self.lengths: list[tuple[Any, int, str]] = []
+        self.arrays: list[tuple[Any, Any, str]] = []
         self.tensors: list[Any] = []
         self.optimizers: list[Optimizer] = []
+        self.sets: list[tuple[Any, Any, str]] = []
         self._seen: dict[int, Any] = {}
+        self._seen_classes: dict[int, Any] = {}
+        #: Names in the functions that were looked at, and what has attributes by such names, in a dictionary.
+        self._names: set[Any] = {"forward"}
+        self._holders: list[tuple[Any, str]] = []
+        self._noted: set[tuple[int, Any]] = set()
+        for hooks in HOOKS_OF_ALL_MODULES:
+            self._dictionary(hooks, "a hook of all modules, number {}")
         todo: list[tuple[Any, str]] = [(function, getattr(function, "__name__", "the function"))]
         while todo:
             one, name = todo.pop()
-            if id(one) in self._seen or isinstance(one, (*_SCALARS, ModuleType, type, BuiltinFunctionType, CodeType)):
-                continue
-            self._seen[id(one)] = one
-            todo += self._look(one, name)
+            if id(one) not in self._seen and not isinstance(one, (*_SCALARS, BuiltinFunctionType, CodeType)):
+                self._seen[id(one)] = one
+                todo += self._look(one, name)
+            if not todo:
+                todo = self._read()
 
     def _look(self, one: Any, name: str) -> list[tuple[Any, str]]:
         """Note what `one` holds, and give back what to look at next."""
         if isinstance(one, Tensor):
             self.tensors.append(one)
+            return []
+        if isinstance(one, type):
+            self._class(one, name)
+            for method in (one.__new__, one.__init__):  # which a call of it runs
+                if isinstance(method, FunctionType) and is_user_code(method.__code__):
+                    return [(method, f"{name}.{method.__name__}")]
+            return []
+        if isinstance(one, ModuleType):
+            if _is_users_module(one):
+                self._holders.append((vars(one), name))
             return []
         if isinstance(one, FunctionType):
             return self._function(one, name)
@@ -95,26 +135,64 @@ class World:
             return []
         if isinstance(one, dict):
             return self._dictionary(one, name + "[{!r}]")
-        if isinstance(one, (list, tuple)):
-            if isinstance(one, list):
+        if isinstance(one, (set, frozenset)):
+            if len(one) <= _LONG:
+                self.sets.append((one, frozenset(one), name))
+            return []
+        if isinstance(one, (list, tuple, deque)):
+            if not isinstance(one, tuple):
                 self.lengths.append((one, len(one), name))
             if len(one) > _LONG:
                 return []
             for position, value in enumerate(one):
-                if isinstance(one, list):
+                if not isinstance(one, tuple):
                     self.items.append((one, position, value, f"{name}[{position}]"))
             return [(value, f"{name}[{position}]") for position, value in enumerate(one)]
         if isinstance(one, Module):
-            found = self._dictionary(one.__dict__, name + ".{}")
-            forward = type(one).forward
-            if isinstance(forward, FunctionType) and is_user_code(forward.__code__):
-                found.append((forward, f"{name}.forward"))
-            return found
-        module = getattr(type(one), "__module__", None) or ""
-        if module.startswith(("retrograd", "numpy", "builtins", "_", "threading", "collections")):
+            self._class(type(one), name)
+            return self._dictionary(one.__dict__, name + ".{}")
+        if isinstance(one, np.ndarray):
+            if one.size <= _LONG and one.dtype.kind in "biufc":
+                self.arrays.append((one, one.copy(), name))
+            return []
+        if not _is_of_the_user(type(one)):
             return []
         attributes = getattr(one, "__dict__", None)
-        return self._dictionary(attributes, name + ".{}") if attributes.__class__ is dict else []
+        if attributes.__class__ is dict:
+            self.lengths.append((attributes, len(attributes), name))
+            self._holders.append((attributes, name))
+        if any(["__slots__" in vars(cls) for cls in type(one).__mro__ if _is_of_the_user(cls)]):
+            self._holders.append((_Slots(one), name))
+        self._class(type(one), name)
+        return []
+
+    def _class(self, cls: type, name: str) -> None:
+        """A class and those that it comes from: their methods, and values that all objects share."""
+        for one in cls.__mro__:
+            if id(one) not in self._seen_classes and _is_of_the_user(one):
+                self._seen_classes[id(one)] = one
+                self._holders.append((vars(one), name))
+
+    def _read(self) -> list[tuple[Any, str]]:
+        """Of objects, classes and modules, note what a function that was looked at has a name for."""
+        found: list[tuple[Any, str]] = []
+        names = self._names
+        for container, name in self._holders:
+            keys = list(container)
+            if "__dict__" not in names and "vars" not in names:
+                keys = [key for key in keys if key in names or key in _OPERATORS]
+            for key in keys:
+                if (id(container), key) in self._noted:
+                    continue
+                self._noted.add((id(container), key))
+                value = container[key]
+                self.items.append((container, key, value, f"{name}.{key}"))
+                if isinstance(value, (staticmethod, classmethod)):
+                    value = value.__func__
+                elif isinstance(value, property):
+                    value = value.fget
+                found.append((value, f"{name}.{key}"))
+        return found
 
     def _dictionary(self, one: dict[Any, Any], name: str) -> list[tuple[Any, str]]:
         self.lengths.append((one, len(one), name.partition("{")[0].rstrip("[.")))
@@ -139,13 +217,16 @@ class World:
         codes = [function.__code__]
         for code in codes:
             codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+            self._names.update(code.co_names, [one for one in code.co_consts if one.__class__ is str])
         known = function.__globals__
         for label in dict.fromkeys([label for code in codes for label in code.co_names]):
             if label in known:
                 value = known[label]
-                if not isinstance(value, (ModuleType, type, BuiltinFunctionType)):
+                if not isinstance(value, BuiltinFunctionType):
                     self.items.append((known, label, value, label))
                     found.append((value, label))
+        if function.__dict__:
+            found += self._dictionary(function.__dict__, name + ".{}")
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             found.append((value, f"a default value of {name}"))
         return found
@@ -166,7 +247,47 @@ class World:
         for container, length, name in self.lengths:
             if len(container) != length:
                 return name
+        for entries, content, name in self.sets:
+            if entries != content:
+                return name
+        for array, content, name in self.arrays:
+            if array.shape != content.shape or array.tobytes() != content.tobytes():
+                return name
         return None
+
+
+class _Slots:
+    """The slots of an object as a dictionary."""
+
+    def __init__(self, one: Any) -> None:
+        self.one: Any = one
+
+    def __iter__(self) -> Iterator[str]:
+        for cls in type(self.one).__mro__:
+            slots = vars(cls).get("__slots__", ())
+            for slot in (slots,) if isinstance(slots, str) else slots:
+                if hasattr(self.one, slot):
+                    yield slot
+
+    def __getitem__(self, key: str) -> Any:
+        try:
+            return getattr(self.one, key)
+        except AttributeError:
+            raise KeyError(key) from None
+
+
+def _is_users_module(module: ModuleType) -> bool:
+    first = module.__name__.partition(".")[0]
+    return first == "__main__" or not (
+        first.startswith("_") or first in _NOT_WATCHED or first in sys.stdlib_module_names
+    )
+
+
+def _is_of_the_user(cls: type) -> bool:
+    """Is it a class of a program, and not one of Python, NumPy or this package?"""
+    module = getattr(cls, "__module__", None) or ""
+    first = module.partition(".")[0]
+    return module == "__main__" or not (first.startswith("_") or first in _NOT_WATCHED)
 
 
 def _equal(now: Any, before: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import kernels
 from ..kernels import blocks, compiled
+from ..kernels.indexing_key import parse_index
 from ..kernels.special import ERF_SMALL
 from . import c_functions
 from .arrays import RecordedArray
@@ -362,6 +363,24 @@ def _attention_backward(recorder: Recorder, *args: Any) -> Any:
     return recorder.call(kernels.attention_backward, args[:7], {}, name="kernels.attention_backward")
 
 
+def _parse_index(recorder: Recorder, key: Any, shape: tuple[int, ...]) -> Any:
+    """A tensor without dimensions between the brackets stands for its number: that is looked at, as item() does."""
+    if key.__class__ in (tuple, list):
+        if any([_is_number(k) for k in key]):
+            return parse_index(tuple([_number(k) if _is_number(k) else k for k in key]), shape)
+    elif _is_number(key):
+        return parse_index(_number(key), shape)
+    return NotImplemented
+
+
+def _is_number(k: Any) -> bool:
+    return k.__class__ is RecordedArray and not k.ndim and k.dtype.kind in "biu"
+
+
+def _number(k: Any) -> bool | int:
+    return bool(k) if k.dtype.kind == "b" or k.dtype == np.uint8 else int(k)
+
+
 #: What a kernel is in terms of NumPy's calls: ``lowered(recorder, *args)``, or NotImplemented for other arguments.
 LOWERED: dict[Any, Callable[..., Any]] = {
     kernels.mul: _binary(np.multiply),
@@ -382,6 +401,7 @@ LOWERED: dict[Any, Callable[..., Any]] = {
     kernels.minimum: _binary(np.minimum),
     kernels.relu: _relu,
     kernels.threshold_backward: _threshold_backward,
+    parse_index: _parse_index,
     kernels.addmm: _addmm,
     kernels.sum_to_size: _sum_to_size,
     kernels.pow: _pow,

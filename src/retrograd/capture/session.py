@@ -61,6 +61,7 @@ class Recording:
         self.tensors: list[Any] = tensors
         self.result: Any = None
         self._grads_before: dict[int, tuple[Any, Any]] = {}
+        self._required_before: list[bool] = [tensor.requires_grad for tensor in tensors]
         for tensor in (*self.world.tensors, *tensors):
             self._note_grad(tensor)
         self._run(function, args, kwargs)
@@ -110,6 +111,9 @@ class Recording:
         for tensor, grad in self._grads_before.values():
             if tensor._grad_meta_ is not None and tensor._grad_meta_.grad is not grad:
                 tensor._grad_meta_.grad = grad
+        for tensor, requires_grad in zip(self.tensors, self._required_before):
+            if tensor.requires_grad != requires_grad and tensor._edge_ is None:
+                tensor.requires_grad_(requires_grad)
         recorder.undo()
         for part, state in reversed(recorder.steps):
             part.put_back(state)
@@ -129,6 +133,12 @@ class Recording:
             self._note_grad(tensor)
         self._grads(positions)
         self._versions(positions)
+        #: (the position of an argument, whether it requires grad since the call, as it did not before)
+        self.required: list[tuple[int, bool]] = [
+            (position, tensor.requires_grad)
+            for position, (tensor, before) in enumerate(zip(self.tensors, self._required_before, strict=True))
+            if tensor.requires_grad != before
+        ]
         for tensor, array in recorder.swapped.values():
             if tensor._memory_.__class__ is RecordedArray and tensor._memory_.array is not array:
                 raise CaptureError(
@@ -136,6 +146,8 @@ class Recording:
                     "set_, resize_): write to it in place instead, as with copy_()"
                 )
         recorder.give_back()
+        # Arrays of the user that tensors share are read anew each time.
+        self.world.arrays = [one for one in self.world.arrays if recorder.find(one[0]) is None]
         changed = self.world.changed()
         if changed is not None:
             raise CaptureError(
@@ -186,6 +198,7 @@ class Recording:
         self.grads_expected: list[tuple[Any, int | None, Any]] = []
         had_some = any([grad is not None for _, grad in self._grads_before.values()])
         used = recorder.used_of_the_world() if had_some else set()
+        lent = {id(p) for call in recorder.calls if call.kind == "python" for p, _ in call.kwargs.get("grads", ())}
         for tensor, before in self._grads_before.values():
             now = None if tensor._grad_meta_ is None else tensor._grad_meta_.grad
             position = positions.get(id(tensor))
@@ -202,13 +215,20 @@ class Recording:
                     value = recorder.find(now._memory_) if isinstance(now._memory_, np.ndarray) else None
                     if value is not None and value.storage.number in used:
                         self.grads_expected.append((tensor, position, now._memory_))
+                elif (id(tensor) in recorder.swapped and tensor.requires_grad) or id(tensor) in lent:
+                    # It may have had one meanwhile, which would have been added to another.
+                    self.grads_expected.append((tensor, position, None))
                 continue
             if before is None:
                 self.grads_expected.append((tensor, position, None))
-            elif isinstance(before._memory_, np.ndarray):
-                value = recorder.find(before._memory_)
-                if value is not None and value.storage.number in used:
-                    self.grads_expected.append((tensor, position, before._memory_))
+            else:
+                array = before._memory_
+                if id(before) in recorder.swapped:
+                    array = recorder.swapped[id(before)][1]
+                if isinstance(array, np.ndarray):
+                    value = recorder.find(array)
+                    if value is not None and value.storage.number in used:
+                        self.grads_expected.append((tensor, position, array))
             value = None if now is None else made or recorder.value(now._memory_)
             if now is not None and now._edge_ is not None:
                 raise refuse(

@@ -16,15 +16,28 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from typing import Any
 
 
 def fork_safe_lock() -> Any:
     """A lock that a thread may take twice, and that is free in a forked child, which has no other thread to free it."""
     lock: Any = threading.RLock()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)
+    _locks.add(lock)
     return lock
+
+
+#: Those that are freed in a forked child.
+_locks: Any = weakref.WeakSet()
+
+
+def _free_all() -> None:
+    for lock in list(_locks):
+        lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_all)
 
 
 graph_lock: Any = fork_safe_lock()

@@ -167,6 +167,10 @@ _global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
 _global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
 _global_backward_pre_hooks: OrderedDict[int, Callable[..., Any]] = _GlobalHooks()
 _global_backward_hooks: OrderedDict[int, Callable[..., Any]] = _GlobalHooks()
+#: All of them, for who asks whether they are as they were.
+HOOKS_OF_ALL_MODULES: Any = (
+    _global_forward_pre_hooks, _global_forward_hooks, _global_backward_pre_hooks, _global_backward_hooks,
+)  # fmt: skip
 _registration_hooks: dict[str, OrderedDict[Any, Any]] = {
     kind: OrderedDict() for kind in ("buffer", "module", "parameter")
 }
