@@ -24,7 +24,7 @@ def test_what_needs_a_device_says_so(torch, name):
         getattr(torch.cuda, name)()
 
 
-def test_what_needs_a_device_says_so(torch):
+def test_streams_and_graphs_need_a_device(torch):
     for make, words in (
         (torch.cuda.Stream, "torch.cuda.Stream requires CUDA support"),
         (torch.cuda.Event, "Tried to instantiate dummy base class Event"),
