@@ -37,9 +37,6 @@ EXEMPT = {
         _debug_has_internal_overlap from_file Tensor.storage_type
         Tensor.new_empty_strided Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
     """,
-    "is what a GradScaler calls; tests/test_around.py has its test": """
-        _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_
-    """,
     "is another form of addmm; tests/test_linalg.py has its test": "_addmm_activation",
     "is about memory and streams; tests/cuda/test_streams.py has its test": "Tensor.record_stream",
     "is the in-place form of what has samples; tests/test_registry.py has its test": """
