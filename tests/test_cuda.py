@@ -22,3 +22,13 @@ def test_what_needs_no_device_does_nothing(torch):
 def test_what_needs_a_device_says_so(torch, name):
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
         getattr(torch.cuda, name)()
+
+
+def test_streams_and_graphs_need_a_device(torch):
+    for make, words in (
+        (torch.cuda.Stream, "torch.cuda.Stream requires CUDA support"),
+        (torch.cuda.Event, "Tried to instantiate dummy base class Event"),
+        (torch.cuda.CUDAGraph, "Tried to instantiate dummy base class CUDAGraph"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            make()

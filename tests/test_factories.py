@@ -564,3 +564,14 @@ def test_complex_numbers_beside_half(torch, clean_state):
         assert torch.full((2,), 1j).dtype is torch.complex64
     finally:
         torch.set_default_dtype(torch.float)
+
+
+def test_nothing_is_drawn_of_any_dtype(torch):
+    for dtype in (torch.int16, torch.bool):
+        empty = torch.empty(0, dtype=dtype)
+        assert torch.randn(0, dtype=dtype).dtype is torch.randn_like(empty).dtype is empty.normal_().dtype is dtype
+
+
+def test_older_constructors_refuse_in_their_words(torch):
+    with pytest.raises(TypeError, match=r"new\(\) received an invalid combination of arguments - got \(tuple, int\)"):
+        torch.LongTensor((6, 0), 1)

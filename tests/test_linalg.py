@@ -401,3 +401,29 @@ def test_calls_without_a_tensor(torch: Any) -> None:
     assert torch.block_diag().shape == (1, 0) and len(torch.broadcast_tensors()) == 0
     with pytest.raises(RuntimeError, match="meshgrid expects a non-empty TensorList"):
         torch.cartesian_prod()
+
+
+@pytest.mark.parametrize(
+    ("equation", "message"),
+    [
+        (". ..", r"found '\.' for operand 0 that is not part of any ellipsis"),
+        ("....", r"found '\.' for operand 0 for which an ellipsis was already found"),
+        ("a->. ..", r"found '\.' for output that is not part of any ellipsis \(\.\.\.\)"),
+        ("a->....", r"found '\.' for output but an ellipsis \(\.\.\.\) was already found"),
+    ],
+)
+def test_dots_that_are_no_ellipsis(torch: Any, equation: str, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        torch.einsum(equation, torch.ones(2))
+
+
+def test_names_of_products_and_sizes(torch: Any) -> None:
+    x = torch.tensor([1.0, -9.0])
+    made = torch._addmm_activation(x, torch.eye(2), torch.eye(2), beta=2, alpha=3)
+    assert made.tolist() == [[5.0, 0.0], [2.0, 0.0]]
+    assert torch._C._infer_size(torch.Size((2, 1)), torch.Size((1, 3))) == (2, 3)
+    with pytest.raises(RuntimeError, match=r"expected a torch\.Size as argument 1"):
+        torch._C._infer_size((2, 1), torch.Size((1, 3)))
+    assert torch._C._get_cpu_allow_fp16_reduced_precision_reduction() is False
+    with pytest.raises(RuntimeError, match="expects a bool, but got int"):
+        torch._C._set_cpu_allow_fp16_reduced_precision_reduction(1)

@@ -34,8 +34,10 @@ EXEMPT = {
     "is about memory and not about numbers; tests/composite has its tests": """
         Tensor.is_pinned Tensor.is_shared Tensor.pin_memory Tensor.share_memory_ Tensor._typed_storage
         _assert_tensor_metadata Tensor.resize_ resize_as_ Tensor.set_ Tensor.storage Tensor.untyped_storage
+        _debug_has_internal_overlap from_file Tensor.storage_type
         Tensor.new_empty_strided Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
     """,
+    "is another form of addmm; tests/test_linalg.py has its test": "_addmm_activation",
     "is about memory and streams; tests/cuda/test_streams.py has its test": "Tensor.record_stream",
     "is the in-place form of what has samples; tests/test_registry.py has its test": """
         Tensor.ge_ Tensor.gt_ Tensor.le_ Tensor.lt_ Tensor.ne_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ as_strided_

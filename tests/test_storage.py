@@ -384,3 +384,10 @@ def test_tensors_of_files(torch: Any, tmp_path: Path) -> None:
         torch.from_file(name, size=1000)
     with pytest.raises(RuntimeError, match=r"unable to open file <.*> in read-only mode: No such file or directory"):
         torch.from_file(name + "2", size=1)
+
+
+def test_elements_in_one_place(torch: Any) -> None:
+    overlap = torch._debug_has_internal_overlap
+    assert [overlap(torch.ones(3, 3)), overlap(torch.ones(1, 3).expand(4, 3))] == [0, 1]
+    assert overlap(torch.ones(10).as_strided([2, 1, 5], [1, 0, 2])) == 0
+    assert overlap(torch.ones(20).as_strided((2, 1, 5), (10, 0, 2))) == 2

@@ -82,3 +82,13 @@ def test_slopes_are_torchs_to_the_last_bit(edge_order: int) -> None:
     found = ours.gradient(numbers, spacing=(spots,), dim=0, edge_order=edge_order)
     expected = theirs.gradient(values, spacing=(places,), dim=0, edge_order=edge_order)
     assert found[0].tolist() == expected[0].tolist()
+
+
+def test_hardshrink_compares_in_the_dtype(torch: Any) -> None:
+    for dtype in (torch.float, torch.double, torch.bfloat16, torch.half):
+        assert torch.tensor([1.0, 0.5, 0.3], dtype=dtype).hardshrink(0.3)[2] == 0
+
+
+def test_frexp_writes_to_its_own_dtype(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"torch\.frexp\(\) expects mantissa to have dtype float but got double"):
+        torch.frexp(torch.ones(2), out=(torch.ones(2).double(), torch.ones(2).int()))

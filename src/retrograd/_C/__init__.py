@@ -14,8 +14,10 @@ from ..autograd.graph import current_graph_task_execution_order as _current_grap
 from ..autograd.graph import current_graph_task_id as _current_graph_task_id
 from ..autograd.graph import current_node as _current_autograd_node
 from ..autograd.graph import will_execute as _will_engine_execute_node
+from ..core.size import Size
 from ..core.state import local
 from ..kernels.linalg_checks import LinAlgError as _LinAlgError
+from ..ops.composite.shape import broadcast_shapes
 from ..ops.operator_schema import Tag
 from ..ops.operator_schema import parse as parse_schema
 from ..ops.uninitialized import memory
@@ -71,6 +73,27 @@ def _set_deterministic_fill_uninitialized_memory(wanted: bool) -> None:
     if not isinstance(wanted, bool):
         raise RuntimeError(f"expected a bool, but got {type(wanted).__name__}")
     memory.switch(wanted=wanted)
+
+
+def _infer_size(one: Any, other: Any) -> Size:
+    """The size that tensors of these two are broadcast to."""
+    for position, given in enumerate((one, other), 1):
+        if not isinstance(given, Size):
+            raise RuntimeError(f"expected a torch.Size as argument {position}")
+    return broadcast_shapes(one, other)
+
+
+def _get_cpu_allow_fp16_reduced_precision_reduction() -> bool:
+    """May products in float16 be summed in float16? They never are."""
+    return False
+
+
+def _set_cpu_allow_fp16_reduced_precision_reduction(allowed: bool) -> None:
+    """Allow it: refused, as torch refuses it on a processor without such sums."""
+    if not isinstance(allowed, bool):
+        raise RuntimeError(f"set_allow_fp16_reduction_cpu expects a bool, but got {type(allowed).__name__}")
+    if allowed:
+        raise RuntimeError("Float16 arithmetic is not supported by the CPU! Sums are computed in float32")
 
 
 #: Of functions and operators that programs override: who has the name.

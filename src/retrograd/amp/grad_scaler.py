@@ -91,7 +91,7 @@ class GradScaler:
         if isinstance(outputs, Tensor):
             if self._scale is None:
                 self._lazy_init_scale_growth_tracker(outputs.device)
-            return outputs * self._scale
+            return outputs * self._scale  # type: ignore[operator]
         if isinstance(outputs, Iterable) and not isinstance(outputs, str):
             scaled = [self.scale(one) for one in outputs]
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else iter(scaled)  # type: ignore[call-arg]

@@ -31,6 +31,12 @@ def place(device: Any = None) -> Any:
     return import_module("...arrays.places", __name__).place_of(device)
 
 
+def need(words: str) -> None:
+    """Refuse to make what only a CUDA device has, in torch's words for it."""
+    if not found():
+        raise RuntimeError(f"{words}: there is no CUDA device here, ask torch.cuda.is_available() first")
+
+
 def refuse() -> NoReturn:
     """Say that there is no CUDA device."""
     raise AssertionError(

@@ -17,7 +17,7 @@ from ..core.devices import accelerators
 from ..nn import Module
 from ..tensor import Tensor, wrap
 from ..utils._pytree import tree_flatten, tree_unflatten
-from ._places import place
+from ._places import need, place
 from .streams import Stream, current_stream, stream
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
@@ -60,6 +60,7 @@ class CUDAGraph:
     """
 
     def __init__(self, keep_graph: bool = False) -> None:
+        need("Tried to instantiate dummy base class CUDAGraph")
         self._where: Any = place(None)
         self._capture: Any = None
         self._graph: Any = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import devices
-from ._places import place
+from ._places import need, place
 
 __all__ = ["Event", "Stream"]
 
@@ -18,6 +18,8 @@ class Stream:
     """
 
     def __init__(self, device: Any = None, priority: int = 0, **from_the_library: Any) -> None:
+        if "place" not in from_the_library:
+            need("torch.cuda.Stream requires CUDA support")
         self._place: Any = from_the_library.get("place") or place(device)
         if "raw" in from_the_library:
             self._raw: Any = from_the_library["raw"]
@@ -108,7 +110,7 @@ class Event:
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False,
                  external: bool = False) -> None:  # fmt: skip
-        place(None)
+        need("Tried to instantiate dummy base class Event")
         if external:
             raise RuntimeError("external events are for graphs that were captured elsewhere: leave out external=True")
         self._options: Any = {"block": blocking, "disable_timing": not enable_timing, "interprocess": interprocess}

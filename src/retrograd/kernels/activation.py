@@ -209,6 +209,8 @@ def hardshrink(a: ndarray, lambd: float = 0.5) -> ndarray:
     """a, but 0 from -lambd to lambd."""
     x = _begin(a, "hardshrink_cpu")
     lambd = real_number(lambd)
+    if x.dtype != a.dtype:  # compared as a number of the small dtype
+        lambd = float(np.asarray(lambd).astype(a.dtype))
     return _end(np.where((x >= -lambd) & (x <= lambd), x.dtype.type(0), x), a, None)
 
 

@@ -55,7 +55,7 @@ def einsum(equation: str, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 def parse_equation(equation: str, operands: Sequence[np.ndarray]) -> tuple[list[list[int]], list[int]]:
     """The labels of each operand and of the output, as integers, with those under an ellipsis spelled out."""
-    left, arrow, right = equation.replace(" ", "").partition("->")
+    left, arrow, right = equation.partition("->")
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
     parts = left.split(",")
@@ -80,7 +80,7 @@ def parse_equation(equation: str, operands: Sequence[np.ndarray]) -> tuple[list[
     dotted = list(range(_DOTS, _DOTS + most))
     labels = [_fill(s, dotted[most - (a.ndim - len(s) + 1) :]) for s, a in zip(written, operands)]
     if arrow:
-        output = _subscripts(right, equation, "in the output")
+        output = _subscripts(right, equation, "for output")
         known = {label for own in labels for label in own}
         for label in output:
             if label != _DOTS and label not in known:
@@ -103,16 +103,21 @@ def _subscripts(part: str, equation: str, where: str) -> list[int]:
     result = []
     i = 0
     while i < len(part):
-        if part[i] in _LABEL:
+        if part[i] == " ":
+            i += 1
+        elif part[i] in _LABEL:
             result.append(_LABEL[part[i]])
             i += 1
-        elif part[i : i + 3] == "...":
+        elif part[i] == ".":
+            output = where == "for output"
             if _DOTS in result:
-                raise RuntimeError(f"einsum(): found '.' {where} for which an ellipsis was already found")
+                again = "but an ellipsis (...) was" if output else "for which an ellipsis was"
+                raise RuntimeError(f"einsum(): found '.' {where} {again} already found")
+            if part[i : i + 3] != "...":
+                dots = " (...)" if output else ""
+                raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis{dots}")
             result.append(_DOTS)
             i += 3
-        elif part[i] == ".":
-            raise RuntimeError(f"einsum(): found '.' {where} that is not part of any ellipsis")
         else:
             raise RuntimeError(
                 f"einsum(): invalid subscript given at index {equation.find(part[i])} in the equation string, "

@@ -33,6 +33,8 @@ def _drawn(draw: Callable[[np.ndarray], np.ndarray], array: np.ndarray) -> np.nd
 
 def _normal(g: Generator, array: np.ndarray, mean: float = 0.0, std: float = 1.0) -> np.ndarray:
     """Normal numbers; complex ones have variance ``std ** 2`` in all, around `mean` in both parts."""
+    if not array.size:
+        return array
     std = std * math.sqrt(0.5) if array.dtype.kind in "cW" else std
     return _drawn(lambda parts: g.normal_like(parts, mean, std), array)
 
@@ -75,7 +77,8 @@ def randn(
 ) -> Tensor:  # fmt: skip
     """Standard normal numbers (complex ones have variance 1 in all)."""
     g, shape, np_dtype = _generator(generator, device), _size("randn", size, kw), _float_dtype(_target_dtype(dtype, kw))
-    _check_drawable("normal_kernel_cpu", np_dtype)
+    if 0 not in shape:
+        _check_drawable("normal_kernel_cpu", np_dtype)
     if on_meta(device):
         return without_values(shape, np_dtype, requires_grad, kw)
     return _out(_normal(g, np.empty(shape, np_dtype)), requires_grad, device, kw, dtype)
@@ -133,7 +136,8 @@ def randn_like(
 ) -> Tensor:  # fmt: skip
     """Standard normal numbers in the shape of another tensor."""
     g, np_dtype = _generator(generator, _where(input, device)), _like(input, dtype)
-    _check_drawable("normal_kernel_cpu", np_dtype)
+    if input._memory_.size:
+        _check_drawable("normal_kernel_cpu", np_dtype)
     return _out(
         _normal(g, np.empty_like(_laid_out(input, np_dtype), np_dtype)),
         requires_grad,

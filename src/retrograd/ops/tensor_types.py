@@ -77,7 +77,15 @@ def legacy_new(dtype: dtypes.dtype, *args: Any) -> Tensor:
         raise TypeError(f"new(): data must be a sequence (got {name})")
     if len(args) == 1 and not _is_size(args[0]) and not hasattr(args[0], "__index__"):
         return wrap(infer_array(args[0], dtype.np, dtypes.default[0]))
-    return wrap(np.empty(_shape("new", args), dtype.np))
+    try:
+        shape = _shape("new", args)
+    except TypeError:
+        kinds = ", ".join(type(arg).__name__ for arg in args)
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({kinds}), but expected one of: (), (int, ...), "
+            "(tuple of ints size), (Tensor other), (Storage storage), (object data)"
+        ) from None
+    return wrap(np.empty(shape, dtype.np))
 
 
 #: By name: FloatTensor, DoubleTensor, LongTensor, ...

@@ -53,7 +53,7 @@ def _dtype_to_storage_type_map() -> dict[dtypes.dtype, str]:
     return {dtypes.by_name(name): word for name, word in STORAGE_NAMES.items()}
 
 
-def storage_type(tensor: Tensor) -> StorageType:
+def storage_class(tensor: Tensor) -> StorageType:
     """``x.storage_type()``: the older name of a storage of its dtype."""
     return TYPES[STORAGE_NAMES[tensor.dtype.name]]
 

@@ -321,6 +321,9 @@ class Tensor(TensorConversion):
     def data(self) -> None:
         raise RuntimeError("Deleting tensor.data is not allowed. Delete tensor instead!")
 
+    def _fix_weakref(self) -> None:
+        """Nothing: a weak reference to a tensor is Python's own."""
+
     def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
         """What `Module.load_state_dict` swaps into this tensor, if it is to swap; subclasses may do it otherwise."""
         return other.detach() if assign else self.copy_(other).detach()  # type: ignore[attr-defined]

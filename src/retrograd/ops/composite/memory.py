@@ -21,7 +21,7 @@ from ...core.devices import as_device, is_pinned_array, pinned
 from ...core.late import extension
 from ...core.layout import strided
 from ...core.state import local, process
-from ...storage import TypedStorage, UntypedStorage, storage_type, typed_storage, untyped_storage
+from ...storage import TypedStorage, UntypedStorage, storage_class, typed_storage, untyped_storage
 from ...tensor import Tensor, new, wrap
 from ...tensor.lazy_conjugation import keep_bits
 from ...tensor.memory_moves import Beyond, move
@@ -42,13 +42,18 @@ def storage(input: Tensor) -> TypedStorage:
 
 
 composite(space="Tensor", bare=True)(untyped_storage)
-composite(space="Tensor", bare=True)(storage_type)
 
 
 @composite(space="Tensor")
 def _typed_storage(input: Tensor) -> TypedStorage:
     """`storage`, under the name by which torch's own code calls it."""
     return typed_storage(input)
+
+
+@composite(space="Tensor")
+def storage_type(input: Tensor) -> Any:
+    """The older name of a storage of its dtype, such as ``torch.FloatStorage``."""
+    return storage_class(input)
 
 
 @composite(space="Tensor", bare=True)

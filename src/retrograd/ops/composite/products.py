@@ -515,3 +515,18 @@ def _scaled_mm(
         result = result + bias.to(dtypes.float32)  # type: ignore[attr-defined]
     target = input.dtype if out_dtype is None else out_dtype
     return result.to(target)
+
+
+@composite(method=False, out=True)
+def _addmm_activation(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
+) -> Tensor:
+    """``addmm``, and the part of it that is positive; with `use_gelu`, its `gelu`.
+
+    >>> import retrograd as torch
+    >>> torch._addmm_activation(torch.tensor([1., -9.]), torch.eye(2), torch.eye(2))
+    tensor([[2., 0.],
+            [1., 0.]])
+    """
+    result = generated.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return generated.gelu(result) if use_gelu else generated.relu(result)

@@ -114,6 +114,8 @@ def normal_(input: Tensor, mean: Any = 0, std: Any = 1, *, generator: Generator 
     mean, std = _real("normal_", "mean", mean), _real("normal_", "std", std)
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if not input._memory_.size:
+        return input
     _check_dtype("normal_kernel_cpu", input, "fcVW")
 
     def draw() -> np.ndarray:
