@@ -250,3 +250,8 @@ def test_running_statistics_have_no_tangent(torch: Any) -> None:
 def test_bags_of_a_table_of_matrices(torch: Any) -> None:
     with pytest.raises(ValueError, match="weight has to be a 2D Tensor"):
         torch.nn.functional.embedding_bag(torch.tensor([2, 2]), torch.zeros(2, 2, 2), torch.tensor([0, 0]))
+
+
+def test_adaptive_maxima_of_more_than_there_is_memory_for(torch: Any) -> None:
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.adaptive_max_pool1d(torch.ones(2, 2, 2), 0x3FFFFFFFFFFFFFFF)
