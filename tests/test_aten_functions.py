@@ -153,3 +153,48 @@ def test_gradients_of_pools(torch, pool, dims):
     np.testing.assert_allclose(backward(grad, x.detach(), *rest).numpy(), expected.numpy())
     with pytest.raises((RuntimeError, IndexError), match=r"(?i)expected|Dimension out of range"):
         backward(grad[0, 0], x.detach(), *rest)
+
+
+def test_pads_and_convolutions_by_the_names_of_their_dimensions(torch):
+    x = torch.arange(6.0).view(2, 3)
+    for name, mode in (("reflection", "reflect"), ("replication", "replicate")):
+        expected = torch.nn.functional.pad(x, (1, 2), mode)
+        assert getattr(torch.ops.aten, f"{name}_pad1d")(x, (1, 2)).equal(expected)
+        assert getattr(torch._C._nn, f"{name}_pad1d")(x, (1, 2)).equal(expected)
+        for dims in (1, 2, 3):
+            with pytest.raises(RuntimeError, match=f"Expected {dims + 1}D or {dims + 2}D"):
+                getattr(torch.ops.aten, f"{name}_pad{dims}d")(torch.ones([3] * (dims + 3)), [1] * 2 * dims)
+    volume, weight = torch.arange(54.0).view(1, 2, 3, 3, 3), torch.ones(2, 2, 2, 2, 2)
+    found = torch.ops.aten.slow_conv3d(volume, weight, [2, 2, 2], torch.ones(2), [1, 1, 1], [1, 1, 1])
+    assert found.equal(torch.nn.functional.conv3d(volume, weight, torch.ones(2), 1, 1))
+    for groups in (0, -1):
+        with pytest.raises(RuntimeError, match=f"expected groups to be greater than 0, but got groups={groups}"):
+            torch.ops.aten.convolution_backward(
+                torch.ones(1, 1, 3), torch.ones(1, 1, 3), torch.ones(1, 1, 1), [1], [1], [0], [1], False, [0], groups,
+                [True] * 3,
+            )
+
+
+def test_masked_softmax(torch):
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 2, 3, 3))).requires_grad_()
+    rows = torch.tensor([[True, False, False], [False, False, False], [False, True, True]])
+    padding = torch.tensor([[False, False, True], [False, True, False]])
+    for mask, kind, whole in (
+        (rows, 0, rows.expand(2, 2, 3, 3)),
+        (padding, 1, padding.view(2, 1, 1, 3).expand(2, 2, 3, 3)),
+        (rows.expand(2, 2, 3, 3), 2, rows.expand(2, 2, 3, 3)),
+    ):
+        expected = torch.softmax(x.masked_fill(whole, -torch.inf), -1)
+        for found in (torch._masked_softmax(x, mask, 3, kind), torch._masked_softmax(x, mask, mask_type=kind)):
+            np.testing.assert_allclose(found.detach(), expected.detach(), rtol=1e-12)
+    weights = torch.arange(36.0).double().view(2, 2, 3, 3)  # of a mask as large as the input, torch knows the gradient
+    (one,), (other,) = (torch.autograd.grad((y * weights).sum(), x) for y in (found, expected))
+    np.testing.assert_allclose(one, other, atol=1e-12)
+    assert torch._masked_softmax(x, torch.ones_like(x).bool(), 3, 2).isnan().all()
+    for wrong, message in (
+        ((rows,), "Mask Type should be defined"), ((rows.float(), 3, 0), "Mask should be a boolean tensor"),
+        ((rows, 3, 5), "Mask Type should be 0"), ((rows, 3, 2), "mask shape should match input shape"),
+        ((rows, 3, 1), r"mask shape should be \(B, L\)"),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=message):
+            torch._masked_softmax(x, *wrong)

@@ -221,3 +221,37 @@ def test_norms_of_many_elements_are_exact(torch: Any) -> None:
     functional, given = torch.nn.functional, torch.from_numpy(x)
     np.testing.assert_allclose(functional.layer_norm(given, [1 << 22]), exact, atol=2e-6)
     np.testing.assert_allclose(functional.group_norm(given.view(2, 4, 1 << 20), 1).view(2, -1), exact, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype, error", [("bfloat16", 0.01), ("float16", 0.0015)])
+def test_gradients_of_softmax_in_half_precision_are_rounded_once(torch: Any, dtype: str, error: float) -> None:
+    rng = np.random.default_rng(0)
+    x, grad = (torch.from_numpy(rng.normal(size=(3, 20000)).astype(np.float32)) for _ in range(2))
+    for function in (torch.softmax, torch.log_softmax):
+        found = []
+        for kind in (dtype, "float32"):
+            leaf = x.to(getattr(torch, dtype)).to(getattr(torch, kind)).requires_grad_()
+            function(leaf, 0).backward(grad.to(getattr(torch, dtype)).to(leaf.dtype))
+            found.append(leaf.grad.float())
+        assert (found[0] - found[1]).abs().max() < error * (1 if function is torch.softmax else 3)
+
+
+def test_running_statistics_have_no_tangent(torch: Any) -> None:
+    forward, batch_norm = torch.autograd.forward_ad, torch.nn.functional.batch_norm
+    x, mean, var = torch.arange(30.0).view(3, 2, 5), torch.zeros(2), torch.ones(2)
+    with forward.dual_level():
+        duals = [forward.make_dual(t, torch.ones_like(t)) for t in (x, mean, var)]
+        for given in ((duals[0], duals[1], var), (duals[0], mean, duals[2])):
+            with pytest.raises(RuntimeError, match="not differentiable wrt running_mean and running_var"):
+                batch_norm(*given)
+        assert batch_norm(x, duals[1], duals[2]).shape == batch_norm(*duals, training=True).shape == x.shape
+
+
+def test_bags_of_a_table_of_matrices(torch: Any) -> None:
+    with pytest.raises(ValueError, match="weight has to be a 2D Tensor"):
+        torch.nn.functional.embedding_bag(torch.tensor([2, 2]), torch.zeros(2, 2, 2), torch.tensor([0, 0]))
+
+
+def test_adaptive_maxima_of_more_than_there_is_memory_for(torch: Any) -> None:
+    with pytest.raises(RuntimeError):
+        torch.nn.functional.adaptive_max_pool1d(torch.ones(2, 2, 2), 0x3FFFFFFFFFFFFFFF)

@@ -188,3 +188,13 @@ def test_the_mean_of_an_image_keeps_its_channels_innermost(torch: Any) -> None:
     volume = torch.ones(2, 3, 4, 4, 4).contiguous(memory_format=torch.channels_last_3d)
     assert torch.nn.functional.adaptive_avg_pool3d(volume, 1).stride() == (3, 1, 3, 3, 3)
     assert torch.nn.functional.adaptive_avg_pool2d(torch.tensor(VALUES), 1).stride() == (4, 1, 1, 1)
+
+
+def test_formats_are_said_by_strides_of_one_channel_too(torch: Any) -> None:
+    for shape, strides in (((8, 1, 3, 3), (9, 1, 3, 1)), ((2, 4, 1, 1), (4, 1, 4, 4))):
+        plain = torch.ones(shape)
+        image = plain.to(memory_format=torch.channels_last)
+        assert image.stride() == strides and image.to(memory_format=torch.channels_last) is image
+        assert plain.to(torch.float64, memory_format=torch.channels_last).stride() == strides
+        assert plain.contiguous(memory_format=torch.channels_last) is plain
+    assert torch.nn.Conv2d(1, 8, 3).to(memory_format=torch.channels_last).weight.stride() == (9, 1, 3, 1)

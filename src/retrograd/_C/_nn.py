@@ -8,6 +8,7 @@ from typing import Any
 from ..autograd.function import Function
 from ..core.state import local
 from ..nn.modules.conversion import parse_to
+from ..ops.overload import function_named
 from ..tensor.overriding import handle
 
 
@@ -33,3 +34,11 @@ class _WarnsInBackward(Function):
 def _test_warn_in_autograd(input: Any) -> Any:
     """A copy whose gradient comes with a warning, for tests of how such warnings arrive."""
     return _WarnsInBackward.apply(input)
+
+
+def __getattr__(name: str) -> Any:
+    """Functions of layers, under the names that they have in ``torch.ops.aten``."""
+    found = None if name.startswith("__") else function_named(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

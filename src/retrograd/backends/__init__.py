@@ -8,7 +8,7 @@ from typing import Any
 from . import fast
 
 #: Torch's, imported by who asks for them.
-_TORCHS = ("cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum")
+_TORCHS = ("cpu", "cuda", "cudnn", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum")
 
 __all__ = ["fast", *_TORCHS]
 

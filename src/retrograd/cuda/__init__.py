@@ -84,6 +84,11 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return including_emulation or get_device_capability()[0] >= 8
 
 
+def is_tf32_supported() -> bool:
+    """Can the CUDA device multiply in the 19 bits of TF32?"""
+    return bool(count() and found()) and get_device_capability()[0] >= 8
+
+
 def ipc_collect() -> None:
     """Give back memory that other processes have let go: none is shared."""
 

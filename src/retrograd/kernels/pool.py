@@ -276,6 +276,7 @@ def adaptive_max_pool(a: np.ndarray, output_size: Ints) -> tuple[np.ndarray, np.
         rest = [0] * dims, [1] * dims
         values, taps = max_pool(a, kernel, kernel, *rest, False)
         return values, max_pool_indices(taps, a.shape, kernel, kernel, *rest)
+    np.empty_like(a, shape=(*a.shape[: a.ndim - dims], *output_size))  # which is refused where it is too large
     # One dimension after the other, the innermost first: of equal elements the first in memory stays the first.
     values, indices = a, np.zeros((), np.int64)
     step = 1

@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from . import blocks, compiled
 from .dims import normalize_dim
-from .promotion import unsupported, work_dtype
+from .promotion import is_half, unsupported, work_dtype
 
 # Names of their own: looked up in np they cost a small softmax a tenth.
 _max: Any = np.maximum.reduce
@@ -83,6 +83,8 @@ def _softmax_input(name: str, a: np.ndarray, dim: int, dtype: np.dtype | None) -
 
 def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of `softmax` from its `result`: ``result * (grad - sum(grad * result))``."""
+    if is_half(grad.dtype):  # rounded once, at the end
+        return softmax_backward(grad.astype(np.float32), result.astype(np.float32), dim).astype(grad.dtype)
     axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
     if grad.size > compiled.LARGE:
         pair = grad, result
@@ -100,6 +102,8 @@ def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarr
 
 def log_softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarray:
     """The gradient of `log_softmax` from its `result`: ``grad - exp(result) * sum(grad)``."""
+    if is_half(grad.dtype):
+        return log_softmax_backward(grad.astype(np.float32), result.astype(np.float32), dim).astype(grad.dtype)
     if _is_tiny(grad, dim):
         down, across = blocks.ones_across(grad.shape[1], grad.dtype)
         x = _exp(result)

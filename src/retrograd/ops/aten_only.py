@@ -37,6 +37,8 @@ def convolution_backward(
     >>> grads
     (tensor([[[1., 2., 1.]]]), None, tensor([2.]))
     """
+    if groups <= 0:
+        raise RuntimeError(f"expected groups to be greater than 0, but got groups={groups}")
     how = (stride, padding, dilation, transposed, groups)
     for_input, for_weight, for_bias = output_mask
     return (
@@ -200,3 +202,35 @@ def _upsample_lanczos2d_aa(
     """Images in another size, weighed by a windowed sinc over what a pixel of the result covers."""
     scales = (scales_h, scales_w)
     return _antialiased("_upsample_lanczos2d_aa", input, output_size, align_corners, scales, scale_factors)
+
+
+@composite(space="aten")
+def slow_conv3d(
+    self: Tensor, weight: Tensor, kernel_size: int | Sequence[int], bias: Tensor | None = None,
+    stride: int | Sequence[int] = 1, padding: int | Sequence[int] = 0,
+) -> Tensor:  # fmt: skip
+    """`conv3d`, told the size of its kernel."""
+    sizes = [kernel_size] * 3 if isinstance(kernel_size, int) else list(kernel_size)
+    if sizes != list(weight._memory_.shape[2:]):
+        raise RuntimeError(f"slow_conv3d: kernel_size {sizes} is not that of the weight, {list(weight._memory_.shape)}")
+    return SPACES["nn.functional"]["conv3d"](self, weight, bias, stride, padding)
+
+
+def _padding(kind: str, mode: str, dims: int) -> None:
+    def pad(self: Tensor, padding: Sequence[int]) -> Tensor:
+        if self._memory_.ndim not in (dims + 1, dims + 2) or len(padding) != 2 * dims:
+            raise RuntimeError(
+                f"Expected {dims + 1}D or {dims + 2}D (batch mode) tensor with possibly 0 batch size and other "
+                f"non-zero dimensions for input, but got: {list(self._memory_.shape)} ({pad.__name__} with padding "
+                f"{list(padding)})"
+            )
+        return SPACES["nn.functional"]["pad"](self, padding, mode)
+
+    pad.__name__ = pad.__qualname__ = f"{kind}_pad{dims}d"
+    pad.__doc__ = f"``pad(self, padding, mode={mode!r})`` of {dims} dimensions."
+    composite(space="aten")(pad)
+
+
+for _dims in (1, 2, 3):
+    _padding("reflection", "reflect", _dims)
+    _padding("replication", "replicate", _dims)

@@ -49,7 +49,7 @@ class CausalBias(Tensor):
                 stacklevel=2,
             )
         whole = factories.ones(seq_len_q, seq_len_kv, dtype=dtypes.bool_)
-        mask = whole.tril(seq_len_kv - seq_len_q if right else 0).as_subclass(cls)  # type: ignore[attr-defined]
+        mask: Any = whole.tril(seq_len_kv - seq_len_q if right else 0).as_subclass(cls)  # type: ignore[attr-defined]
         mask.variant, mask.seq_len_q, mask.seq_len_kv = variant, seq_len_q, seq_len_kv
         return mask
 

@@ -76,6 +76,8 @@ def embedding_bag(
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     bags, count = _bags(input, offsets, include_last_offset)
+    if weight._memory_.ndim != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight._memory_.ndim}")
     outside = (input._numbers_ < 0) | (input._numbers_ >= weight._memory_.shape[0])
     if outside.any():
         raise RuntimeError(

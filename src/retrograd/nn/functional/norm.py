@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 
 from ..._generated import functions as generated
+from ...autograd.forward_grad import has_fw_grad
 from ...autograd.grad_mode import no_grad
 from ...core.dtypes import float_limits
+from ...core.state import process
 from ...kernels.promotion import unsupported
 from ...kernels.storage import has_channels_last
 from ...ops import namespace as ops
@@ -49,6 +51,13 @@ def batch_norm(
         return empty if bias is None else empty + bias[0]
     if training and input._memory_.ndim > 1:
         _check_values_per_channel(input, input._memory_.size // max(input._memory_.shape[1], 1), "value per channel")
+    if process.dual_levels and not training and has_fw_grad(input):
+        for running in (running_mean, running_var):
+            if running is not None and has_fw_grad(running):
+                raise RuntimeError(
+                    "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad "
+                    "defined: pass fwAD.unpack_dual(running).primal"
+                )
     return generated.native_batch_norm(
         input, weight, bias, running_mean, running_var, bool(training), float(momentum), float(eps)
     )

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...backends.mha import get_fastpath_enabled
 from ...core.state import local
 from ...ops import namespace as ops
 from ...tensor import Tensor
@@ -491,12 +492,9 @@ class MultiheadAttention(Module):
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None
     ) -> str:
         """Why torch would not take the path that it has for inference; empty if it would."""
-        from ...amp.autocast_mode import is_autocast_enabled  # (both loaded when there is a mask)
-        from ...backends import mha
-
         given = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
         for holds, reason in (
-            (mha.get_fastpath_enabled(), "torch.backends.mha.get_fastpath_enabled() was not True"),
+            (get_fastpath_enabled(), "torch.backends.mha.get_fastpath_enabled() was not True"),
             (query.dim() == 3, f"input not batched; expected query.dim() of 3 but got {query.dim()}"),
             (query is key is value, "non-self attention was used (query, key, and value are not the same Tensor)"),
             (self.in_proj_weight is not None, "in_proj_weight was None"),
@@ -510,7 +508,6 @@ class MultiheadAttention(Module):
                 not any(mask is not None and mask.is_floating_point() for mask in (key_padding_mask, attn_mask)),
                 "floating-point masks are not supported for fast path.",
             ),
-            (not is_autocast_enabled(), "autocast is enabled"),
             (
                 not local.state.grad_enabled or not any(x is not None and x.requires_grad for x in given),
                 "grad is enabled and at least one of query or the input/output projection weights or biases "
@@ -529,17 +526,17 @@ class MultiheadAttention(Module):
         reason = self._why_not_fast(query, key, value, key_padding_mask, attn_mask)
         if key_padding_mask is not None or attn_mask is not None:
             reason = "masks are not supported with NestedTensor input"
+        if not hasattr(query, "pack"):  # of the jagged layout
+            reason = "some Tensor argument has_torch_function"
         if reason:
             raise AssertionError(
                 "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was not hit "
                 f"because {reason}"
             )
-        from ...nested import nested_tensor  # (loaded when there is one)
-
         found = [self.forward(x, x, x, need_weights=need_weights) for x in query.unbind()]  # type: ignore[attr-defined]
-        result = nested_tensor([part for part, _ in found])
+        result = type(query).pack([part for part, _ in found])  # type: ignore[attr-defined]
         if not need_weights:
             return result, None
         most = max(len(part) for part, _ in found)
-        padded = [F.pad(weights, (0, most - len(part), 0, most - len(part))) for part, weights in found]
+        padded = [F.pad(weights, (0, most - len(part)) * 2) for part, weights in found]  # type: ignore[arg-type]
         return result, ops.stack(padded)

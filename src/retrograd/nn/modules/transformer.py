@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ...backends.mha import get_fastpath_enabled
 from ...core.state import local
 from ...ops import namespace as ops
 from ...tensor import Tensor
@@ -192,13 +193,10 @@ class TransformerEncoder(Module):
 
     def _skips(self, src: Tensor, padding: Tensor) -> bool:
         """Would torch skip this padding?"""
-        from ...amp.autocast_mode import is_autocast_enabled  # (both loaded when there is padding)
-        from ...backends import mha
-
         first = self.layers[0]
         if not getattr(self, "use_nested_tensor", False) or first.training or src.dim() != 3:
             return False
-        if not mha.get_fastpath_enabled() or is_autocast_enabled() or src.is_nested or src.is_meta:
+        if not get_fastpath_enabled() or src.is_nested or src.is_meta:
             return False
         if local.state.grad_enabled and (src.requires_grad or any(p.requires_grad for p in first.parameters())):
             return False

@@ -15,6 +15,7 @@ from ...core.devices import CPU, META, as_device
 from ...core.state import local, process
 from ...core.where import users_level
 from ...kernels import promotion
+from ...kernels.storage import has_channels_last
 from ...tensor import Tensor, type_name, wrap
 from ...tensor.meta import MetaArray, meta_tensor, order_of
 from ...tensor.special import like_array
@@ -148,11 +149,19 @@ def to(
             result = _cast(result, want)  # type: ignore[arg-type]
             if memory_format is None or "preserve" in str(memory_format):
                 return result
-            return result.contiguous(memory_format=memory_format)
+            return _in_format(result, memory_format)
     result = _cast(input, input._memory_.dtype if dtype is None else dtypes.as_numpy_dtype(dtype), copy)  # type: ignore[arg-type]
     if memory_format is None or "preserve" in str(memory_format):
         return result
-    return result.contiguous(memory_format=memory_format)
+    return _in_format(result, memory_format)
+
+
+def _in_format(tensor: Any, memory_format: Any) -> Tensor:
+    """`tensor`, or a copy whose strides say that it lies so, also where there is one channel, or one place."""
+    result = tensor.contiguous(memory_format=memory_format)
+    if result is tensor and "channels_last" in str(memory_format) and tensor._special_ is None:
+        return tensor if has_channels_last(tensor._memory_) else tensor.clone(memory_format=memory_format)
+    return result
 
 
 @composite(space="Tensor")
