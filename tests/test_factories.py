@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-
-
 import warnings
 
 import numpy as np
