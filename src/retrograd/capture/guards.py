@@ -112,10 +112,8 @@ class World:
             return []
         if isinstance(one, type):
             self._class(one, name)
-            for method in (one.__new__, one.__init__):  # which a call of it runs
-                if isinstance(method, FunctionType) and is_user_code(method.__code__):
-                    return [(method, f"{name}.{method.__name__}")]
-            return []
+            made_by = [getattr(one, key, None) for key in ("__new__", "__init__")]  # which a call of it runs
+            return [(method, name) for method in made_by if isinstance(method, FunctionType)]
         if isinstance(one, ModuleType):
             if _is_users_module(one):
                 self._holders.append((vars(one), name))
