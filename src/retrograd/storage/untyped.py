@@ -64,7 +64,7 @@ class UntypedStorage:
         """The storage of an array that owns its memory: the same object for as long as somebody has it."""
         with graph_lock:
             known = _storages.get(id(root))
-            if known is not None and known._root is root:
+            if type(known) is cls and known._root is root:
                 return known
             result = cls.__new__(cls)
             result._hold(root)
