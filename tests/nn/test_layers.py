@@ -255,3 +255,20 @@ def test_bags_of_a_table_of_matrices(torch: Any) -> None:
 def test_adaptive_maxima_of_more_than_there_is_memory_for(torch: Any) -> None:
     with pytest.raises(RuntimeError):
         torch.nn.functional.adaptive_max_pool1d(torch.ones(2, 2, 2), 0x3FFFFFFFFFFFFFFF)
+
+
+@pytest.mark.parametrize("shape, target, message", [
+    ((2, 3, 5), (2, 4), r"Expected target size \[2, 5\], got \[2, 4\]"),
+    ((2, 3, 4, 5), (2, 4, 6), "size mismatch"),
+    ((2, 3, 2, 4, 5), (2, 2, 4, 6), r"Expected target size \[2, 2, 4, 5\], got \[2, 2, 4, 6\]"),
+])  # fmt: skip
+def test_targets_of_another_size(torch: Any, shape: Any, target: Any, message: str) -> None:
+    for loss in (torch.nn.functional.cross_entropy, torch.nn.functional.nll_loss):
+        with pytest.raises(RuntimeError, match=message):
+            loss(torch.zeros(shape), torch.zeros(target).long())
+
+
+def test_delta_of_huber_loss_is_a_number(torch: Any) -> None:
+    for wrong in (1 + 0j, "1", None):
+        with pytest.raises(TypeError, match="delta must be a float or int"):
+            torch.nn.HuberLoss(delta=wrong)

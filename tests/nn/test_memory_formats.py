@@ -198,3 +198,15 @@ def test_formats_are_said_by_strides_of_one_channel_too(torch: Any) -> None:
         assert plain.to(torch.float64, memory_format=torch.channels_last).stride() == strides
         assert plain.contiguous(memory_format=torch.channels_last) is plain
     assert torch.nn.Conv2d(1, 8, 3).to(memory_format=torch.channels_last).weight.stride() == (9, 1, 3, 1)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_gradients_of_batch_norm(torch: Any, training: bool) -> None:
+    layer = torch.nn.BatchNorm2d(4).train(training)
+    image = torch.tensor(VALUES).contiguous(memory_format=torch.channels_last).requires_grad_()
+    result = layer(image)
+    for given in (torch.ones_like(result), torch.ones(result.shape)):
+        grad, of_weight = torch.autograd.grad(result, (image, layer.weight), given, retain_graph=True)
+        assert grad.is_contiguous(memory_format=torch.channels_last) and not grad.is_contiguous()
+    (none,) = torch.autograd.grad(result, layer.weight, given)
+    assert none.shape == of_weight.shape == (4,)

@@ -163,6 +163,9 @@ def _check_nll(a: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> 
             f"only batches of spatial targets supported ({a.ndim - 1}D tensors) but got targets of dimension: "
             f"{target.ndim}"
         )
+    elif target.shape[1:] != a.shape[2:] and a.ndim != 4:  # (of images, torch has another kernel and says the other)
+        wanted = shape_text((a.shape[0], *a.shape[2:]))
+        raise RuntimeError(f"Expected target size {wanted}, got {shape_text(target.shape)}")
     elif target.shape[1:] != a.shape[2:]:
         raise RuntimeError(f"size mismatch (got input: {shape_text(a.shape)} , target: {shape_text(target.shape)}")
     if weight is not None:

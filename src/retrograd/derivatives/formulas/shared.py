@@ -40,6 +40,14 @@ def laid_out_as(ops: Any, grad: Any, other: Any) -> Any:
     return laid_out(ops, grad, memory.shape, memory.strides)
 
 
+def first_laid_out_as(ops: Any, grads: Sequence[Any], other: Any) -> Sequence[Any]:
+    """The same of the first of several gradients, if it is wanted."""
+    first = grads[0]
+    if first is None or (laid := laid_out_as(ops, first, other)) is first:
+        return grads
+    return (laid, *grads[1:])
+
+
 def maybe_multiply(ops: Any, grad: Any, factor: Any) -> Any:
     """``grad * factor``, without the work when the factor is 1."""
     return grad if factor == 1 else grad * factor

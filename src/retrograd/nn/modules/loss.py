@@ -84,6 +84,8 @@ class HuberLoss(_Loss):
     """Half the squared difference where it is below `delta`, else `delta` times the difference less ``delta / 2``."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 
