@@ -157,6 +157,7 @@ OF_OTHER_DTYPES = {
     "lerp": "torch casts a number's result and not a tensor's",
     "clamp_min": "torch casts a tensor's result and not a number's",
     "clamp_max": "torch casts a tensor's result and not a number's",
+    "chain_matmul": "torch casts one matrix by itself, and refuses for the product of several",
     "diag": "torch refuses it for a matrix and casts for a vector",
     "diff": "torch casts unless there is nothing to subtract",
     **{f"fft.{name}": "torch refuses complex out=" for name in ("irfft", "hfft", "irfft2", "hfft2", "irfftn", "hfftn")},
