@@ -163,6 +163,7 @@ _LISTED: list[tuple[str, frozenset[str], list[str]]] = [
     ]),
     (INSIDES, frozenset({NODES}), [
         "_chunk_cat", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate", "_safe_softmax",
+        "_masked_softmax",
         "_native_batch_norm_legit",
     ]),
     (NEVER, frozenset({NODES}), [

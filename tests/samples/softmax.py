@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samples.spec import Attr, E, Op, S, Sample, V, given, integers, positive, real
+from samples.spec import Attr, E, Op, S, Sample, V, given, integers, mask, positive, real
 
 F = "nn.functional."
 NAN, INF = float("nan"), float("inf")
@@ -64,6 +64,19 @@ OPS = [
             V("nothing", given([[-INF, -INF], [-INF, 1.0]]), 1),
             V("dtype", real(3, dtype="float32"), 0, dtype=Attr("float64")),
         ],
+    ),
+    Op(
+        "_masked_softmax",
+        "_masked_softmax",
+        [
+            # (torch has no second derivatives, and its first take masks of each element alone)
+            S("of each element", real(2, 3), mask([[0, 1, 0], [1, 0, 0]]), 1, 2, torch_second=False),
+            S("of each element, first", real(3, 2), mask([[0, 1], [0, 0], [1, 0]]), 0, 2, torch_second=False),
+            S("square", real(1, 2, 2, 2), mask([[0, 1], [0, 0]]), mask_type=0, torch_first=False, torch_second=False),
+            S("keys", real(2, 1, 2, 2), mask([[0, 1], [0, 0]]), 3, 1, torch_first=False, torch_second=False),
+            V("nothing", real(2, 2), mask([[1, 1], [0, 1]]), 1, 2),
+        ],
+        errors=[E("numbers", RuntimeError, r"Mask should be a boolean tensor", real(2, 2), real(2, 2), 1, 2)],
     ),
     *[
         Op(

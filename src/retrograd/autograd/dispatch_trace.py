@@ -36,7 +36,7 @@ NOT_OPERATORS: frozenset[str] = frozenset(
     ipow is_shared is_storage is_tensor linear_cross_entropy lobpcg local_response_norm logsigmoid long lp_pool1d
     lp_pool2d lp_pool3d lu map2_ map_ max_unpool1d multi_head_attention_forward multilabel_soft_margin_loss new
     new_tensor normalize numpy pca_lowrank pos rdiv rfloordiv rlshift rmatmul rmod rpow rrshift rtruediv saddmm
-    setitem share_memory_ short softmin spmm storage svd_lowrank tanhshrink tensor to_sparse_coo
+    setitem share_memory_ short softmin spmm storage storage_type svd_lowrank tanhshrink tensor to_sparse_coo
     triplet_margin_with_distance_loss type unique unravel_index untyped_storage upsample upsample_bilinear
     upsample_nearest""".split()
 )
