@@ -38,6 +38,7 @@ LEFT_OUT = {
         Tensor.__dlpack_device__ Tensor.__torch_dispatch__ Tensor.__torch_function__
     """,
     "they read memory that the caller vouches for": "frombuffer",
+    "it makes files": "from_file",
     "they call what they are given": "compile Tensor.apply_ Tensor.map_ Tensor.map2_",
     "they take sparse or nested tensors, of which the machine-made calls have none: see tests/sparse": """
         ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_
@@ -422,6 +423,7 @@ Tensor.size(X)
 Tensor.size(X, 0)
 Tensor.storage(X)
 Tensor.storage_offset(X)
+Tensor.storage_type(X)
 Tensor.stride(X)
 Tensor.stride(X, 0)
 Tensor.sum_to_size(X, 1, 3)
