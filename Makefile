@@ -59,7 +59,8 @@ test-programs: $(GENERATED) $(VENV)/test.stamp $(VENV)/parity.stamp ## 100,000 r
 	@$(PY) -m pytest -q -s -m slow tests/test_programs.py $(ARGS)
 
 test-fast: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## compile the optional kernels and core; the tests of both
-	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" tests/kernels tests/autograd $(ARGS)
+	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" tests/kernels tests/autograd \
+	  tests/capture/test_compiled_recording.py $(ARGS)
 
 test-core: $(GENERATED) $(VENV)/test.stamp $(VENV)/fast.stamp ## the tests again, on the compiled core
 	@RETROGRAD_CORE=compiled $(PY) -m pytest -q -n $(JOBS) --dist loadfile -m "$(SELECT)" $(ARGS)

@@ -173,8 +173,8 @@ def cases() -> list[Case]:
                 functools.partial(eager_steps, make),
                 bar=10.0 + 4,
                 labels=("capturing", "eager step"),
-                repeats=7,
-                quick_repeats=3,
+                repeats=21,  # the first of which looks for all kernels of the package
+                quick_repeats=7,
             )
         )
     rows.append(

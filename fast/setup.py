@@ -43,7 +43,7 @@ DEPENDS = [f"src/{name}" for name in sorted(os.listdir("src")) if name.endswith(
 core = Extension(
     "retrograd_fast._core",
     sources=CORE,
-    depends=["src/core/core.h"],
+    depends=["src/core/core.h", "src/core/recorded.h"],
     include_dirs=[numpy.get_include()],
     define_macros=macros,
     extra_compile_args=FLAGS,

@@ -37,6 +37,9 @@ EXEMPT = {
         _debug_has_internal_overlap from_file Tensor.storage_type
         Tensor.new_empty_strided Tensor.as_subclass Tensor.dim_order empty_permuted frombuffer Tensor.new slice_inverse
     """,
+    "gives one answer for all examples of a vmap; tests/composite/test_reduce.py has its test": """
+        _is_all_true _is_any_true
+    """,
     "is another form of addmm; tests/test_linalg.py has its test": "_addmm_activation",
     "is about memory and streams; tests/cuda/test_streams.py has its test": "Tensor.record_stream",
     "is the in-place form of what has samples; tests/test_registry.py has its test": """

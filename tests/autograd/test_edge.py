@@ -31,6 +31,18 @@ def test_the_edge_of_a_leaf():
     assert gradient_edge(x)[0] is node
 
 
+def test_views_of_constants():
+    base = retrograd.ones(2, 2)
+    view = base.t()
+    assert gradient_edge(view) is None
+    assert (view @ retrograd.ones(2, requires_grad=True)).grad_fn.next_functions[0] == (None, 0)
+    view.requires_grad_()
+    assert isinstance(gradient_edge(view)[0], AccumulateGrad)
+    other = base.t()
+    base.mul_(retrograd.ones(2, 2, requires_grad=True))  # a constant no more
+    assert gradient_edge(other)[0] is other.grad_fn
+
+
 def test_collect_next_edges():
     x = retrograd.ones(1, requires_grad=True)
     y = x * 2

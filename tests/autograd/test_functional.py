@@ -349,3 +349,63 @@ def test_jacobian_against_differences():
         expected[:, column] = (ahead - behind) / 2e-6
     np.testing.assert_allclose(found[0], expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+def test_what_comes_back_is_not_what_was_given(torch, x):
+    v = torch.tensor([1.0, 2.0])
+    for function in (torch.autograd.functional.vhp, torch.autograd.functional.hvp):
+        value, product = function(lambda x: (x * x).sum() / 2, x, v)  # whose Hessian is the identity
+        assert product is not v and product.tolist() == v.tolist()
+        assert not value.requires_grad and not product.requires_grad
+        assert not x.requires_grad and not v.requires_grad
+    product.requires_grad_()
+    assert not v.requires_grad
+
+
+def test_a_result_that_the_function_keeps_shares_its_version(torch, x):
+    kept = []
+
+    def func(x):
+        kept.append((x**3).sum())
+        return kept[0]
+
+    value, _ = torch.autograd.functional.vhp(func, x, torch.ones(2))
+    assert value._version == kept[0]._version == 0
+    value.add_(1)
+    assert kept[0]._version == 1
+
+
+@pytest.mark.parametrize("name", ["vhp", "hvp", "vjp", "jvp"])
+def test_the_grad_mode_is_as_it_was(torch, x, name):
+    function = getattr(torch.autograd.functional, name)
+    for enabled in (True, False):
+        for create_graph in (True, False):
+            with torch.set_grad_enabled(enabled):
+                given = x.clone().requires_grad_()
+                v = None if name == "vjp" else torch.ones(2)
+                _, product = function(lambda x: (x**3).sum(), given, v, create_graph=create_graph)
+                assert torch.is_grad_enabled() is enabled
+                assert product.requires_grad is (create_graph and given.requires_grad)
+
+
+def test_no_inputs_are_refused(torch):
+    weight = torch.ones(2, requires_grad=True)
+    with pytest.raises((RuntimeError, ValueError)):
+        torch.autograd.functional.vhp(lambda: (weight**2).sum(), (), ())
+
+
+def test_modes_see_what_torch_shows_them(torch, x):
+    from importlib import import_module
+
+    names = []
+
+    class Listening(import_module(f"{torch.__name__}.overrides").TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            names.append(function.__name__)
+            return function(*args, **(kwargs or {}))
+
+    v = torch.ones(2)
+    with Listening():
+        torch.autograd.functional.vhp(lambda x: (x**3).sum(), x, v)
+    assert names.count("grad") == 2 and names.count("detach") >= 3
+    assert "mul" not in names  # what `grad` does is its own affair

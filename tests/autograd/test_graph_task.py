@@ -94,6 +94,32 @@ def test_the_root_is_known_even_if_it_leads_nowhere(diamond):
     assert not t.exec_info[d].should_execute
 
 
+def test_a_run_to_all_leaves_is_complete(diamond):
+    d, c, b, a, x = nodes(diamond, "d", "c", "b", "a", "x")
+    t = task()
+    t.init_exec_info(t.compute_dependencies(d, 0), [(x, 0), (x, 0)], accumulate_grad=False)
+    assert t.leaves == 1 and t.complete
+    assert all(t.exec_info[node].needed for node in (d, c, b, a))
+    assert t.exec_info[x].captures == [(0, 0), (0, 1)] and not t.exec_info[x].needed
+
+
+@pytest.mark.parametrize("which", ["one of two leaves", "a leaf and a result", "a leaf elsewhere"])
+def test_a_run_to_anything_else_is_not_complete(which):
+    x, y, elsewhere = (retrograd.ones(1, requires_grad=True) for _ in range(3))
+    a = x * y
+    z, other = a + 1, elsewhere * 2
+    ends = [edge[0] for edge in a.grad_fn.next_functions]
+    wanted = {
+        "one of two leaves": ends[:1],
+        "a leaf and a result": [*ends, a.grad_fn],
+        "a leaf elsewhere": [ends[0], other.grad_fn.next_functions[0][0]],
+    }[which]
+    t = task()
+    t.init_exec_info(t.compute_dependencies(z.grad_fn, 0), [(node, 0) for node in wanted], accumulate_grad=False)
+    assert t.leaves == 2 and not t.complete
+    assert t.exec_info[z.grad_fn].needed and t.exec_info[ends[0]].captures == [(0, 0)]
+
+
 def test_a_deep_graph_is_walked_without_recursion():
     x = retrograd.ones(1, requires_grad=True)
     y = x

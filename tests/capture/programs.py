@@ -17,6 +17,9 @@ def draw_program(seed: int, length: int = 14) -> list[Operation]:
         "mul_",
         "write_row", "buffer_add_", "exp", "relu", "maximum", "where", "cat", "expand", "softmax", "mean", "backward",
         "detach", "transpose_add_", "noise", "buffer_row_", "no_grad", "chunk", "number", "sum",
+        "masked_fill_", "gather", "cumsum", "sort", "lerp_", "addcmul_", "diagonal_", "flip", "integer", "dropout",
+        "grad", "double_grad", "hook", "weight_grad", "argument_", "buffer_view_", "detached_view_", "strided",
+        "out_of_order",
     ]  # fmt: skip
     return [(rng.choice(kinds), (rng.random(), rng.random(), rng.randrange(3))) for _ in range(length)]
 
@@ -105,6 +108,53 @@ def make_step(lib: Any, program: list[Operation], world: World, lr: float) -> Ca
             elif kind == "number":
                 total = a[0, 0] * a[1, 1] - a[0, 1] * a[number, 0]
                 a = b * total.tanh()
+            elif kind == "masked_fill_":
+                a = a.clone().masked_fill_(b.detach() > 0, 0.5)
+            elif kind == "gather":
+                a = a.gather(number % 2, b.detach().argsort(number % 2))
+            elif kind == "cumsum":
+                a = a.tanh().cumsum(number % 2)
+            elif kind == "sort":
+                a = a.sort(number % 2).values + b.amax(0)
+            elif kind == "lerp_":
+                a = a.clone().lerp_(b.tanh(), 0.25)
+            elif kind == "addcmul_":
+                a = a.clone().addcmul_(a.tanh(), b.tanh(), value=0.5)
+            elif kind == "diagonal_":
+                a = a.clone()
+                a.diagonal().mul_(0.5)
+            elif kind == "flip":
+                a = a.flip(0) + b.roll(1, 1)
+            elif kind == "integer":
+                a = a * ((b.detach() * 4).clamp(-9, 9).to(lib.int64) % 3)
+            elif kind == "dropout":
+                a = lib.nn.functional.dropout(a, 0.5)
+            elif kind in ("grad", "double_grad"):
+                leaf = a.detach().requires_grad_()
+                (found,) = lib.autograd.grad((leaf * b.tanh()).sin().sum(), leaf, create_graph=kind == "double_grad")
+                a = a + found
+            elif kind == "hook":
+                a = a * 1.0
+                if a.requires_grad:
+                    a.register_hook(lambda grad, by=number: grad * by)
+            elif kind == "weight_grad":
+                a = a if weight.grad is None else a + weight.grad.clamp(-1, 1)
+            elif kind == "argument_":
+                with lib.no_grad():
+                    y[number] += b[0].detach().tanh()
+                a = a + y.clone()
+            elif kind == "buffer_view_":
+                buffer.t()[number].mul_(0.5)
+                a = a * buffer.view(9)[number].clone()
+            elif kind == "detached_view_":
+                buffer.detach().view(9)[number::3].add_(0.125)
+                a = a + buffer.sum()
+            elif kind == "strided":
+                a = a.contiguous().as_strided((3, 3), (1, 3)) + b.expand(2, 3, 3)[1]
+            elif kind == "out_of_order":
+                later = b.clone()
+                a = a + later.mul_(2).sum(1)
+                later.add_(1)
             elif kind == "backward":
                 loss = a.tanh().sum()
                 if loss.requires_grad:
@@ -119,6 +169,7 @@ def make_step(lib: Any, program: list[Operation], world: World, lr: float) -> Ca
                     parameter.sub_(parameter.grad.clamp(-1, 1), alpha=lr)
                     buffer.add_(lr)
         lib.linalg.cholesky(failing + 1e-3 * lib.eye(2, dtype=failing.dtype))
-        return loss.detach(), pool[-1].detach().clone()
+        last = pool[-1].detach().clone()
+        return loss.detach(), last, last.t(), last[0], buffer.view(9), weight.grad, y
 
     return step

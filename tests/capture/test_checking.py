@@ -42,3 +42,27 @@ def test_a_checked_program_of_a_draw_that_hangs_on_values():
 def test_a_result_whose_gradient_would_go_nowhere_is_refused():
     with pytest.raises(CaptureError, match="requires grad by nothing but tensors that were made inside"):
         torch.capture(lambda: torch.ones(3, requires_grad=True) * 2, backend="plain")()
+
+
+def test_a_checked_step_that_fails_leaves_the_world_as_it_was():
+    w = torch.ones(2, requires_grad=True)
+    total = torch.zeros(2)
+    optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+
+    @torch.capture(check=True, backend="plain")
+    def step(x):
+        optimizer.zero_grad()
+        total.add_(1)
+        (w * x.diagonal()).sum().backward()
+        optimizer.step()
+        return torch.linalg.cholesky(x)
+
+    for _ in range(4):
+        step(torch.eye(2))
+    before = w.detach().clone(), total.clone(), optimizer.state[w]["momentum_buffer"].clone(), total._version
+    with pytest.raises(torch.linalg.LinAlgError):
+        step(-torch.eye(2))
+    assert torch.equal(w, before[0])
+    assert torch.equal(total, before[1])
+    assert torch.equal(optimizer.state[w]["momentum_buffer"], before[2])
+    assert total._version == before[3]

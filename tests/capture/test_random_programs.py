@@ -26,6 +26,10 @@ def run(seed, captured, backend, dtype, keep):
     zero_at, fail_at = rng.randrange(1, 4), rng.randrange(3, 7)
     for call in range(8):
         x, y = torch.rand(3, 3, dtype=dtype), torch.rand(3, 3, dtype=dtype) - 0.5
+        if call == 6:  # laid out in another way
+            x = x.t()
+        if call == 7:  # a view, and memory of the state
+            y = torch.rand(4, 3, dtype=dtype)[1:] if seed % 2 else world.buffer.view(3, 3)
         failing = torch.eye(2, dtype=dtype)
         if call % 4 >= zero_at:
             for tensor in world.state():
@@ -43,11 +47,22 @@ def run(seed, captured, backend, dtype, keep):
                     tensor.grad = None
             torch.manual_seed(seed + 1)
             continue
+        versions = [t._version for t in world.state()]
         results = function(x, y, failing)
+        last, buffer, grad, argument = results[1], results[4], results[5], results[6]
+        assert grad is world.weight.grad
+        assert argument is y
+        with torch.no_grad():  # results are views of what they are views of eagerly
+            results[3].add_(1.0)
+            buffer[:3].mul_(0.5)
         if keep:
-            kept.append((results, [t.grad for t in world.state()], [r.clone() for r in results],
+            results_too = [*results[:4]]  # the others are memory of the state
+            kept.append((results_too, [t.grad for t in world.state()], [r.clone() for r in results_too],
                          [None if t.grad is None else t.grad.clone() for t in world.state()]))  # fmt: skip
-        seen.append([r.numpy().copy() for r in results] + [t.detach().numpy().copy() for t in world.state()]
+        seen.append([r.numpy().copy() for r in (results[0], last, *results[2:5], y)]
+                    + [np.array(r.stride()) for r in results[:5]]
+                    + [np.array([t._version - before for t, before in zip(world.state(), versions, strict=True)])]
+                    + [t.detach().numpy().copy() for t in world.state()]
                     + [None if t.grad is None else t.grad.numpy().copy() for t in world.state()])  # fmt: skip
     for results, grads, results_then, grads_then in kept[:-1]:
         for one, then in zip(results, results_then, strict=True):

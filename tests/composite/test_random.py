@@ -218,3 +218,14 @@ def test_complex_tensors(torch, fill):
     with pytest.raises((NotImplementedError, RuntimeError)):
         FILLS[fill](x)
     assert x.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_dtypes_of_binomial(torch: Any) -> None:
+    one, two = torch.ones(2), torch.ones(2, dtype=torch.float64)
+    for given, name, kind in ((one.int(), "count", "Int"), (one.long(), "count", "Long")):
+        with pytest.raises(ValueError, match=f"floating-point dtypes for {name}, got: {kind}"):
+            torch.binomial(given, one)
+    with pytest.raises(ValueError, match="floating-point dtypes for prob, got: Bool"):
+        torch.binomial(one, one.bool())
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        torch.binomial(one, two)

@@ -372,3 +372,47 @@ def test_every_name_in_the_generated_operators_is_there():
 def test_operators_are_copied_and_pickled_as_themselves() -> None:
     for op in (retrograd.ops.aten.add, retrograd.ops.aten.add.Tensor):
         assert copy.deepcopy(op) is op and copy.copy(op) is op and pickle.loads(pickle.dumps(op)) is op
+
+
+def test_overloads_say_what_they_take_and_what_they_are_made_of(torch):
+    a, out = torch.tensor(2.0), torch.tensor(0.0)
+    torch.ops.aten.add.out(a, a, out=out)
+    assert out.item() == 4.0
+    with pytest.raises(RuntimeError, match="Unknown keyword argument 'out' for operator 'aten::add'"):
+        torch.ops.aten.add.Tensor(a, a, out=out)
+    x, w = torch.ones(2, 3), torch.ones(5, 3)
+    assert torch.equal(torch.ops.aten.linear.default.decompose(x, w), x @ w.t())
+    assert torch.ops.aten.sin.default.decompose(x) is NotImplemented
+
+
+def test_indices_are_tensors_for_handlers_and_callers(torch):
+    calls = []
+
+    class Log(tools(torch).TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if "index" in str(func):
+                shown = [list(map(str, (i.dtype, *i.shape))) if isinstance(i, torch.Tensor) else i for i in args[1]]
+                calls.append((str(func), shown, *[type(value).__name__ for value in args[2:]]))
+            return func(*args, **(kwargs or {}))
+
+    x, rows = torch.arange(6.0).reshape(2, 3), torch.tensor([1, 0, 1])
+    y = x.clone()
+    with Log():
+        assert x[:, rows[:2]].tolist() == [[1.0, 0.0], [4.0, 3.0]]
+        assert x[x > 3].tolist() == [4.0, 5.0]
+        y[rows] = y[rows] + 1
+        assert torch.ops.aten.index.Tensor(x, [None, rows]).shape == (2, 3)
+    assert calls == [
+        ("aten.index.Tensor", [None, ["torch.int64", "2"]]),
+        ("aten.index.Tensor", [["torch.bool", "2", "3"]]),
+        ("aten.index.Tensor", [["torch.int64", "3"]]),
+        ("aten.index_put_.default", [["torch.int64", "3"]], "Tensor"),
+        ("aten.index.Tensor", [None, ["torch.int64", "3"]]),
+    ]
+    aten = torch.ops.aten
+    assert aten.index.Tensor(x, [rows]).tolist() == x[rows].tolist()
+    assert aten.index_put.default(x, [x > 3], torch.tensor(0.0)).tolist() == [[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]]
+    aten.index_put_.default(y, indices=[rows[:1]], values=torch.tensor(1.0), accumulate=True)
+    assert y.tolist() == [[1.0, 2.0, 3.0], [5.0, 6.0, 7.0]]
+    several = torch.vmap(lambda row: aten.index_put.default(x, [row], torch.tensor(9.0)))(rows.reshape(3, 1))
+    assert several.tolist() == [x.index_put([row], torch.tensor(9.0)).tolist() for row in rows]

@@ -241,3 +241,31 @@ def test_every_listed_function_asks():
                 missed.append(overrides.resolve_name(function))
     assert sum(map(len, listed.values())) > 1000
     assert missed == []
+
+
+def test_modes_are_asked_about_devices(torch):
+    asked = []
+
+    class Elsewhere(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            if func is torch.device:
+                asked.append((args, kwargs))
+                if args and isinstance(args[0], int):
+                    args = ("xla", args[0])
+                elif isinstance(kwargs.get("device"), int):
+                    kwargs = {"device": f"xla:{kwargs['device']}"}
+            return func(*args, **kwargs)
+
+    with Elsewhere():
+        assert str(torch.device(0)) == str(torch.device(device=0)) == "xla:0"
+        torch.zeros(1, device="cpu").to("cpu")
+        assert asked == [((0,), {}), ((), {"device": 0})]
+        assert isinstance(torch.device("cpu"), torch.device)
+    assert torch.device(device="cuda:1") == torch.device("cuda", 1) == torch.device(type="cuda", index=1)
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        torch.device()
+    with pytest.raises(TypeError, match="missing 1 required positional"):
+        torch.device(device="cpu", index=0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'device'"):
+        torch.device("cpu", device="cpu")

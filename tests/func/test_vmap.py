@@ -247,3 +247,26 @@ def test_dropouts_under_vmap_have_one_mask_or_each_its_own(name):
     assert (same == same[0]).all()
     different = vmap(lambda one: dropout(one, 0.5, training=True), randomness="different")(x)
     assert not (different == different[0]).all()
+
+
+def test_views_by_strides_stay_within_an_example() -> None:
+    x = torch.arange(12.0).reshape(3, 4)
+    same(vmap(lambda a: a.as_strided((2, 2), (2, 1)))(x), x.reshape(3, 2, 2))
+    same(vmap(lambda a: a.as_strided((2,), (1,), 2))(x), x[:, 2:])
+    assert vmap(lambda a: a.as_strided((0,), (1,), 9))(x).shape == (3, 0)
+    for call in (
+        lambda a: a.as_strided((5,), (1,), 0),
+        lambda a: a.as_strided((4,), (1,), 1),
+        lambda a: a[1:].as_strided((2,), (1,), 0),
+    ):
+        with pytest.raises(RuntimeError, match=r"can access memory outside of `tensor`.*not supported inside of vmap"):
+            vmap(call)(x)
+
+
+def test_what_torch_refuses_of_an_example() -> None:
+    with pytest.raises(RuntimeError, match="only supported with memory_format"):
+        vmap(lambda a: a.clone(memory_format=torch.channels_last))(torch.ones(2, 1, 2, 3, 4))
+    with pytest.raises(RuntimeError, match=r"range of \[-1, 0\], but got 1"):
+        vmap(lambda a: torch.squeeze(a, dim=1))(torch.ones(3))
+    with pytest.raises(IndexError, match=r"range of \[-1, 0\], but got 1"):
+        vmap(lambda a: torch.squeeze(a, dim=1))(torch.ones(3, 2))

@@ -246,3 +246,14 @@ def test_long_sums_are_exact():
 def test_errors(call, error, phrase):
     with pytest.raises(error, match=phrase):
         call()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(), (0,), (50,), (7, 9), (300, 200)])
+def test_sums_to_a_number(dtype, shape):
+    x = array(shape, dtype)
+    for a in (x, x.T):
+        found = K.sum_to_size(a, ())
+        expected = np.add.reduce(a, tuple(range(a.ndim)))
+        assert type(found) is np.ndarray and found.shape == () and found.dtype == x.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-2 if dtype == "float16" else 1e-4)

@@ -30,3 +30,32 @@ def test_values_that_do_not_lie_in_one_piece_are_put_one_after_the_other(torch: 
     assert (parts[0] + parts[1])._indices().tolist() == [[0, 1, 0, 1]]
     few = [torch.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.ones(1).expand(2), (3,)) for _ in range(2)]
     assert (few[0] + few[1])._indices().tolist() == [[0, 1]]  # there are not more of them than elements
+
+
+def test_plain_tensors_times_sparse_ones_in_place(torch: Any) -> None:
+    sparse = torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    alias = x.view(4)
+    assert x.mul_(sparse) is x
+    assert alias.tolist() == [0.0, 4.0, 9.0, 0.0]
+    leaf = torch.ones(2, 2, requires_grad=True)
+    (leaf * 1).mul_(sparse).sum().backward()
+    assert leaf.grad.to_dense().tolist() == [[0.0, 2.0], [3.0, 0.0]]
+    with pytest.raises(RuntimeError, match="same size"):
+        torch.tensor(2.0).mul_(sparse)
+    with pytest.raises(RuntimeError, match="Sparse division requires a scalar or zero-dim dense tensor divisor"):
+        x.div_(sparse)
+    assert sparse.mul_(2).div_(4).to_dense().tolist() == [[0.0, 1.0], [1.5, 0.0]]
+
+
+def test_complex_values_as_real_ones(torch: Any) -> None:
+    x = torch.tensor([[1 + 2j, 0], [0, 3]]).to_sparse().requires_grad_()
+    real = torch.view_as_real(x)
+    assert real.shape == (2, 2, 2) and real.dense_dim() == 1
+    assert real.to_dense().tolist() == [[[1.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [3.0, 0.0]]]
+    assert torch.equal(torch.view_as_complex(real).to_dense(), x.to_dense())
+    if torch.__name__ == "retrograd":  # (torch has no gradient here: it wants another memory format)
+        real.to_dense().square().sum().backward()
+        assert torch.equal(x.grad.to_dense(), torch.tensor([[2 + 4j, 0], [0, 6]]))
+    with pytest.raises(RuntimeError, match="last dim == 2 and dense_dim > 0"):
+        torch.view_as_complex(torch.ones(2, 2).to_sparse())

@@ -123,6 +123,7 @@ static int is_long(PyObject *a) { return PyArray_CheckExact(a) && PyArray_SIZE((
 PyObject *binary(int operation, PyObject *a, PyObject *b)
 {
     PyObject *result = small_binary(operation, a, b);
+    if (!result && !PyErr_Occurred()) result = record_binary(operation, a, b);
     if (result || PyErr_Occurred()) return result;
     if ((is_long(a) && (PyArray_CheckExact(b) || PyFloat_CheckExact(b))) ||
         (is_long(b) && (PyArray_CheckExact(a) || PyFloat_CheckExact(a))))
@@ -156,6 +157,7 @@ PyObject *small_neg(PyObject *a)
 PyObject *negative(PyObject *a)
 {
     PyObject *result = small_neg(a);
+    if (!result && !PyErr_Occurred()) result = record_unary(NEG, a);
     if (result || PyErr_Occurred()) return result;
     return is_long(a) ? PyObject_CallFunctionObjArgs(PyTuple_GetItem(core.shared_signs, NEG), a, NULL) : PyNumber_Negative(a);
 }

@@ -19,8 +19,8 @@
 
 /* Of the package, by the names under which `configure` is given them. */
 #define OBJECTS(X) \
-    X(Tensor) X(AutogradMeta) X(DifferentiableViewMeta) X(VersionCounter) X(ThreadState) X(Node) X(AccumulateGrad) \
-    X(InputBuffer) X(GraphTask) X(ExecInfo) X(SavedVariable) X(local) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
+    X(Tensor) X(AutogradMeta) X(DifferentiableViewMeta) X(VersionCounter) X(ThreadState) X(Process) X(Node) X(AccumulateGrad) \
+    X(InputBuffer) X(GraphTask) X(ExecInfo) X(SavedVariable) X(local) X(process) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
     X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply_node) X(run_node) X(run_late_hooks) \
     X(apply_special) X(NoArray) X(graph_lock) X(kernels) X(ops) X(formulas) X(unpack_tensor) \
     X(unpack_output_tensor) X(validate_tensor) X(shared_signs)
@@ -35,11 +35,12 @@
     X(VersionCounter, version) \
     X(ThreadState, grad_enabled) X(ThreadState, interceptor) X(ThreadState, sequence_nr) X(ThreadState, new_vc) \
     X(ThreadState, current_node) X(ThreadState, late_hooks) X(ThreadState, function_modes) \
+    X(ThreadState, graph_task) X(ThreadState, observers) X(ThreadState, known_modes) X(Process, modes) \
     X(Node, array_class) X(Node, dtype) X(Node, extras) X(Node, next_edges) X(Node, sequence_nr) X(Node, shape) \
     X(AccumulateGrad, variable) \
     X(InputBuffer, grads) X(InputBuffer, owned) X(InputBuffer, waiting) \
     X(GraphTask, dependencies) X(GraphTask, not_ready) X(GraphTask, exec_info) X(GraphTask, complete) X(GraphTask, keep_graph) \
-    X(GraphTask, freed) X(GraphTask, root) \
+    X(GraphTask, freed) X(GraphTask, root) X(GraphTask, leaves) X(GraphTask, captured) \
     X(ExecInfo, needed) X(ExecInfo, captures)
 
 typedef struct {
@@ -50,9 +51,10 @@ typedef struct {
     SLOTS(OFFSET)
 #undef OFFSET
     PyObject *Parameter;       /* may be NULL: it is told when there is one */
+    PyObject *RecordedArray;   /* the same: what arrays are while a step is captured */
     PyObject *acquire, *release; /* of the lock */
     PyArray_Descr *f32, *f64;
-    PyObject *zero, *one;
+    PyObject *zero, *one, *two;
     int counts;                /* are references counted as Note [Ownership] needs it? */
 } Core;
 extern Core core;
@@ -93,6 +95,8 @@ static inline int is_float_array(PyObject *object)
     return type == core.f32 || type == core.f64;
 }
 
+static inline int is_recorded(PyObject *object) { return (PyObject *)Py_TYPE(object) == core.RecordedArray; }
+
 /* A saved tensor that nobody has written to or detached since: it stands in its slot as it is (save() of
  * autograd/saved_variable.py), and is read so. */
 static inline int is_as_saved(PyObject *tensor)
@@ -110,7 +114,7 @@ int configure_slots(void);
 Py_ssize_t slot_offset(PyObject *type, const char *name); /* -1 with an error if it is nowhere */
 
 /* arrays.c: small arrays of float32 or float64. NULL without an error: not for these operands. */
-enum { MUL, ADD, SUB, DIV, NEG };
+enum { MUL, ADD, SUB, DIV, NEG, SUM, RSUB, SQUARE };
 PyObject *small_binary(int operation, PyObject *a, PyObject *b);
 PyObject *small_neg(PyObject *a);
 PyObject *negative(PyObject *a);                           /* of any operand */
@@ -124,12 +128,33 @@ int small_accumulate(PyObject *sum, PyObject *a);          /* sum += a: 1 if it 
 PyObject *binary(int operation, PyObject *a, PyObject *b); /* of any operands, by Python where they are not small */
 int has_shape(PyArrayObject *a, PyObject *shape);          /* is its shape this tuple? */
 
+/* recording.c: the same while a step is captured. NULL without an error: not for these operands. */
+PyObject *record_binary(int operation, PyObject *a, PyObject *b);
+PyObject *record_unary(int operation, PyObject *a);        /* NEG or SQUARE */
+PyObject *record_view(PyObject *boxed, PyObject *view);    /* an array in its memory */
+PyObject *record_select_backward(PyObject *grad, PyObject *shape, PyObject *dim, PyObject *index);
+int record_accumulate(PyObject *sum, PyObject *a);         /* sum += a: 1 if it was done, 0, or -1 with an error */
+int is_recorded_float(PyObject *object);                   /* by this thread, of float32 or float64? */
+int recorded_fits(PyObject *boxed, PyObject *dtype, PyObject *shape);
+int is_recorder(PyObject *observer);
+int somebody_records(void);                                /* in some thread: wrappers stand for kernels meanwhile */
+PyArrayObject *array_behind(PyObject *boxed);
+PyObject *know_recordings(PyObject *self, PyObject *names);
+PyObject *record_with(PyObject *self, PyObject *recorder);
+PyObject *are_plain_nodes(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *holders(PyObject *self, PyObject *recorder);
+PyObject *address_of(PyObject *self, PyObject *array);
+PyObject *living(PyObject *self, PyObject *storages);
+PyObject *is_same_world(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *pass_at(PyObject *self, PyObject *const *args, Py_ssize_t count);
+
 /* operators.c */
 extern PyType_Spec signs_spec;
 PyObject *define_operators(PyObject *self, PyObject *definitions);
 PyObject *make_operator(PyObject *self, PyObject *description);
 PyObject *edge_of(PyObject *tensor);
 PyObject *tensor_of(PyObject *array); /* a Tensor on an array (stolen), without history */
+int is_unwatched(void);               /* does nobody want to know of this thread's operators? */
 
 /* formulas.c */
 #define MOST_EDGES 4

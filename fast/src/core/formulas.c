@@ -8,7 +8,8 @@ struct Expression {
     enum Kind kind;
     int operation, parts;
     Py_ssize_t offset, counter;
-    PyObject *object;                                 /* a constant, a function, the name of what was saved */
+    PyObject *object;                                 /* a constant, a function's name, the name of what was saved */
+    PyObject *space, *function;                       /* where the function is found by its name, and what it is */
     PyObject *(*known)(PyObject *const *, Py_ssize_t); /* the function, written here; may decline */
     Expression *part[];
 };
@@ -17,12 +18,19 @@ struct Expression {
 
 static PyObject *sum_all_backward(PyObject *const *args, Py_ssize_t n)
 {
-    return n == 3 ? small_filled(args[1], args[2]) : NULL;
+    if (n != 3) return NULL;
+    if (!is_plain(args[1])) return small_filled(args[1], args[2]);
+    /* A constant, such as the 1 that a pass begins with, has no history for a view to share. */
+    PyObject *grad = args[1];
+    if (SLOT(grad, Tensor, _edge_) != Py_None || SLOT(grad, Tensor, _grad_meta_) != Py_None || !is_unwatched()) return NULL;
+    return tensor_of(small_filled(SLOT(grad, Tensor, _numbers_), args[2]));
 }
 
 static PyObject *select_backward(PyObject *const *args, Py_ssize_t n)
 {
-    return n == 4 ? small_select_backward(args[0], args[1], args[2], args[3]) : NULL;
+    if (n != 4) return NULL;
+    if (is_recorded(args[0])) return record_select_backward(args[0], args[1], args[2], args[3]);
+    return small_select_backward(args[0], args[1], args[2], args[3]);
 }
 
 static const struct {
@@ -34,6 +42,14 @@ static const struct {
 
 #define MOST_ARGUMENTS 8
 
+/* The function of a call: while somebody records, a wrapper may stand for it. */
+static PyObject *function_of(Expression *e)
+{
+    if (somebody_records()) return PyObject_GetAttr(e->space, e->object);
+    if (!e->function && !(e->function = PyObject_GetAttr(e->space, e->object))) return NULL;
+    return Py_NewRef(e->function);
+}
+
 static PyObject *call(Expression *e, Evaluation *run)
 {
     PyObject *args[MOST_ARGUMENTS], *result = NULL;
@@ -43,7 +59,7 @@ static PyObject *call(Expression *e, Evaluation *run)
     if (e->known) result = e->known(args, made);
     if (!result && !PyErr_Occurred()) {
         int first = e->kind == METHOD; /* whose object is the first part */
-        PyObject *all = PyTuple_New(made - first), *function = first ? PyObject_GetAttr(args[0], e->object) : Py_NewRef(e->object);
+        PyObject *all = PyTuple_New(made - first), *function = first ? PyObject_GetAttr(args[0], e->object) : function_of(e);
         for (int i = first; all && i < made; i++) PyTuple_SetItem(all, i - first, Py_NewRef(args[i]));
         if (all && function) result = PyObject_Call(function, all, NULL);
         Py_XDECREF(all), Py_XDECREF(function);
@@ -85,16 +101,24 @@ static PyObject *saved_tensor(Expression *e, Evaluation *run)
 static PyObject *saved_output(Expression *e, Evaluation *run)
 {
     PyObject *saved = SLOT_AT(run->node, e->offset), *counter = SLOT_AT(run->node, e->counter);
-    if (run->tensors) return unpacked(e, run, core.unpack_output_tensor, saved ? saved : Py_None, core.zero);
-    if (saved && counter && (PyObject *)Py_TYPE(counter) == core.VersionCounter &&
-        SLOT(counter, VersionCounter, version) == core.zero)
-        return Py_NewRef(saved);
-    return unpacked(e, run, core.unpack_output_array, saved ? saved : Py_None, NULL);
+    int as_saved = saved && PyArray_CheckExact(saved) && counter && (PyObject *)Py_TYPE(counter) == core.VersionCounter &&
+                   SLOT(counter, VersionCounter, version) == core.zero;
+    if (!run->tensors)
+        return as_saved ? Py_NewRef(saved) : unpacked(e, run, core.unpack_output_array, saved ? saved : Py_None, NULL);
+    if (!as_saved) return unpacked(e, run, core.unpack_output_tensor, saved ? saved : Py_None, core.zero);
+    PyObject *edge = PyTuple_Pack(2, run->node, core.zero), *result = edge ? tensor_of(Py_NewRef(saved)) : NULL;
+    if (result) {
+        set_slot(&SLOT(result, Tensor, _vc_), Py_NewRef(counter));
+        set_slot(&SLOT(result, Tensor, _edge_), Py_NewRef(edge));
+    }
+    Py_XDECREF(edge);
+    return result;
 }
 
 static PyObject *conjugate(PyObject *value)
 {
     if (PyFloat_CheckExact(value) || PyLong_CheckExact(value) || is_float_array(value)) return Py_NewRef(value);
+    if (is_recorded_float(value)) return Py_NewRef(value);
     if (is_plain(value) && is_float_array(SLOT(value, Tensor, _numbers_))) return Py_NewRef(value);
     return PyObject_CallMethod(value, "conjugate", NULL);
 }
@@ -143,7 +167,7 @@ done:
 static void free_expression(Expression *e)
 {
     for (int i = 0; e && i < e->parts; i++) free_expression(e->part[i]);
-    if (e) Py_XDECREF(e->object);
+    if (e) Py_XDECREF(e->object), Py_XDECREF(e->space), Py_XDECREF(e->function);
     PyMem_Free(e);
 }
 
@@ -196,7 +220,7 @@ static Expression *read_expression(PyObject *description, PyObject *type)
     case CONSTANT: case ATTRIBUTE: case METHOD: e->object = Py_NewRef(second ? second : space_of(word)); break;
     case CALL: {
         PyObject *name = PyTuple_GetItem(description, 2);
-        if (!(e->object = PyObject_GetAttr(space_of(second), name))) goto failed;
+        e->space = Py_NewRef(space_of(second)), e->object = Py_NewRef(name);
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             if (!PyUnicode_CompareWithASCIIString(name, known[i].name)) e->known = known[i].function;
         break;

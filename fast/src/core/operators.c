@@ -35,7 +35,6 @@ typedef struct {
     Save save[MOST_SAVES];
 } Operator;
 
-enum { SUM = NEG + 1, RSUB, SQUARE };
 static const char *kernel_names[] = {"mul", "add", "sub", "div", "neg", "sum_all", "rsub", "pow"};
 
 /* The signs of Python: with a Tensor on the left, and with a number on the left; and what Python calls them. */
@@ -75,6 +74,25 @@ static int is_watched(PyObject *state)
 {
     PyObject *modes = SLOT(state, ThreadState, function_modes);
     return SLOT(state, ThreadState, interceptor) != Py_None || !modes || PyTuple_Size(modes);
+}
+
+/* The same for operators on recorded arrays, which the recorder alone may watch: alone() of capture/recording.py. */
+static int is_watched_by_others(PyObject *state)
+{
+    PyObject *modes = SLOT(state, ThreadState, function_modes), *observers = SLOT(state, ThreadState, observers);
+    if (!modes || PyTuple_Size(modes)) return 1;
+    if (SLOT(state, ThreadState, interceptor) == Py_None) return 0;
+    return !observers || PyTuple_Size(observers) != 1 || !is_recorder(PyTuple_GetItem(observers, 0)) ||
+           SLOT(state, ThreadState, known_modes) != SLOT(core.process, Process, modes);
+}
+
+int is_unwatched(void)
+{
+    PyObject *state = PyObject_GetAttr(core.local, state_name);
+    int unwatched = state && !is_watched(state);
+    if (!state) PyErr_Clear();
+    Py_XDECREF(state);
+    return unwatched;
 }
 
 /* ------------------------------------------------------------------------------------------------------ pieces */
@@ -123,9 +141,12 @@ static PyObject *next_number(PyObject *number)
     return value == -1 && PyErr_Occurred() ? NULL : PyLong_FromLongLong(value + 1);
 }
 
+static PyArrayObject *bare(PyObject *array) { return is_recorded(array) ? array_behind(array) : (PyArrayObject *)array; }
+
 /* A node of a class with these edges (stolen), for a result: init_node() of autograd/node.py and what wrappers do. */
-static PyObject *new_node(PyTypeObject *type, PyObject *state, PyObject *edges, PyArrayObject *result)
+static PyObject *new_node(PyTypeObject *type, PyObject *state, PyObject *edges, PyObject *array)
 {
+    PyArrayObject *result = bare(array);
     PyObject *node = edges ? PyType_GenericAlloc(type, 0) : NULL;
     if (!node) {
         Py_XDECREF(edges);
@@ -149,7 +170,7 @@ static PyObject *new_node(PyTypeObject *type, PyObject *state, PyObject *edges, 
     SLOT(node, Node, shape) =
         shared ? Py_NewRef(shared) : PyArray_IntTupleFromIntp(PyArray_NDIM(result), PyArray_DIMS(result));
     SLOT(node, Node, dtype) = Py_NewRef((PyObject *)PyArray_DESCR(result));
-    SLOT(node, Node, array_class) = Py_NewRef((PyObject *)&PyArray_Type);
+    SLOT(node, Node, array_class) = Py_NewRef((PyObject *)Py_TYPE(array));
     if (SLOT(node, Node, shape)) return node;
 failed:
     Py_DECREF(node);
@@ -164,7 +185,7 @@ static PyObject *saved_input(PyObject *tensor)
 
 static PyObject *saved_value(const Save *save, PyObject *const *args, PyObject *const *arrays)
 {
-    PyArrayObject *array = (PyArrayObject *)arrays[save->argument];
+    PyArrayObject *array = bare(arrays[save->argument]); /* (if it is one) */
     switch (save->kind) {
     case 't': return saved_input(args[save->argument]);
     case 's': return PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
@@ -191,7 +212,7 @@ static int record(const Operator *op, PyObject *state, PyObject *const *args, Py
         Py_DECREF(edges);
         return 0;
     }
-    PyObject *node = new_node(op->node, state, edges, (PyArrayObject *)array);
+    PyObject *node = new_node(op->node, state, edges, array);
     if (!node) return -1;
     for (int i = 0; i < op->saves; i++) {
         const Save *save = &op->save[i];
@@ -243,6 +264,18 @@ static PyObject *run_kernel(const Operator *op, PyObject *const *arrays)
     return result;
 }
 
+/* The same of recorded arrays; NULL without an error: another kernel. */
+static PyObject *record_kernel(const Operator *op, PyObject *const *arrays)
+{
+    switch (op->kernel) {
+    case MUL: case ADD: case SUB: case DIV: return record_binary(op->kernel, arrays[0], arrays[1]);
+    case RSUB: return record_binary(SUB, arrays[1], arrays[0]);
+    case NEG: return record_unary(NEG, arrays[0]);
+    case SQUARE: return arrays[1] == core.two ? record_unary(SQUARE, arrays[0]) : NULL;
+    default: return NULL;
+    }
+}
+
 static int is_number(PyObject *arg)
 {
     if (PyFloat_CheckExact(arg)) return 1;
@@ -264,7 +297,7 @@ static PyObject *array_of(char kind, PyObject *arg)
 {
     if (kind == 'T' || kind == 'A' || ((kind == 'N' || kind == 'O') && is_plain(arg))) {
         PyObject *array = is_plain(arg) ? SLOT(arg, Tensor, _numbers_) : NULL;
-        if (kind != 'A') return is_float_array(array) ? array : NULL;
+        if (kind != 'A') return array && (is_float_array(array) || is_recorded_float(array)) ? array : NULL;
         return array && PyArray_CheckExact(array) &&
                (PyArray_ISINTEGER((PyArrayObject *)array) || PyArray_ISBOOL((PyArrayObject *)array)) ? array : NULL;
     }
@@ -283,19 +316,21 @@ static PyObject *array_of(char kind, PyObject *arg)
 static PyObject *operate(const Operator *op, PyObject *const *given)
 {
     PyObject *args[MOST_ARGUMENTS], *arrays[MOST_ARGUMENTS], *state, *kernels_result = NULL, *result = NULL;
+    int recorded = 0;
     for (int i = 0; i < op->arguments; i++) {
         args[i] = op->kinds[i] == 'C' ? op->constants[i] : given[i];
         if (!(arrays[i] = array_of(op->kinds[i], args[i]))) return NULL;
+        recorded |= is_recorded(arrays[i]);
     }
     for (int i = 0; i < op->arguments; i++) Py_INCREF(arrays[i]); /* another thread may set x.data meanwhile */
     state = PyObject_GetAttr(core.local, state_name);
-    if (!state || is_watched(state)) goto done;
-    kernels_result = run_kernel(op, arrays);
+    if (!state || (recorded ? is_watched_by_others(state) : is_watched(state))) goto done;
+    kernels_result = recorded ? record_kernel(op, arrays) : run_kernel(op, arrays);
     PyObject *array = !kernels_result || !op->besides ? kernels_result
                       : PyTuple_CheckExact(kernels_result) && PyTuple_Size(kernels_result) == 1 + op->besides
                           ? PyTuple_GetItem(kernels_result, 0)
                           : NULL;
-    if (!array || !PyArray_CheckExact(array)) goto done;
+    if (!array || !(recorded || PyArray_CheckExact(array))) goto done;
     result = tensor_of(Py_NewRef(array));
     if (!result) goto done;
     set_slot(&SLOT(result, Tensor, _vc_), Py_XNewRef(SLOT(state, ThreadState, new_vc)));
@@ -305,7 +340,7 @@ static PyObject *operate(const Operator *op, PyObject *const *given)
 done:
     Py_XDECREF(state), Py_XDECREF(kernels_result);
     for (int i = 0; i < op->arguments; i++) Py_DECREF(arrays[i]);
-    if (!result) PyErr_Clear(); /* Python will find out what is wrong, and say it */
+    if (!result && !recorded) PyErr_Clear(); /* Python will find out what is wrong, and say it */
     return result;
 }
 
@@ -315,11 +350,12 @@ done:
  * declined): what wrappers of views do. */
 static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyObject *args)
 {
-    PyObject *edge = NULL, *result = NULL, *step = NULL, *done = NULL;
+    PyObject *edge = NULL, *result = NULL, *step = NULL, *done = NULL, *kernel = NULL;
     PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _numbers_)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _grad_meta_));
     PyObject *counter = SLOT(tensor, Tensor, _vc_); /* which, once there, stays */
     PyObject *state = PyObject_GetAttr(core.local, state_name);
-    if (!view || !args || !state || is_watched(state) || !array || !counter || !meta) goto done;
+    if (!view || !args || !state || !array || !counter || !meta) goto done;
+    if (is_recorded(view) ? is_watched_by_others(state) : is_watched(state)) goto done;
     if (counter == Py_None) {
         PyObject *made = PyObject_CallFunctionObjArgs(core.version_counter, tensor, NULL);
         if (!made) goto done;
@@ -330,9 +366,9 @@ static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyO
     edge = SLOT(state, ThreadState, grad_enabled) == Py_True ? edge_of(tensor) : Py_NewRef(Py_None);
     if (!edge) goto done;
     if (edge != Py_None) {
-        PyObject *node = new_node(what->node, state, PyTuple_Pack(1, edge), (PyArrayObject *)view);
+        PyObject *node = new_node(what->node, state, PyTuple_Pack(1, edge), view);
         if (!node) goto done;
-        PyArrayObject *from = (PyArrayObject *)array;
+        PyArrayObject *from = bare(array);
         PyObject *next = PyTuple_GetItem(edge, 0), *shape = SLOT(next, Node, shape);
         if (is_there(SLOT(next, Node, array_class)) && has_shape(from, shape)) Py_INCREF(shape);
         else shape = PyArray_IntTupleFromIntp(PyArray_NDIM(from), PyArray_DIMS(from));
@@ -342,7 +378,8 @@ static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyO
         Py_DECREF(node);
         if (!edge || !shape) goto done;
     }
-    step = PyTuple_Pack(4, what->kernel, what->function, args, Py_None);
+    kernel = is_recorded(view) ? PyObject_GetAttrString(core.kernels, what->name) : Py_NewRef(what->kernel); /* (a wrapper) */
+    step = kernel ? PyTuple_Pack(4, kernel, what->function, args, Py_None) : NULL;
     result = step ? tensor_of(Py_NewRef(view)) : NULL;
     if (!result) goto done;
     set_slot(&SLOT(result, Tensor, _vc_), Py_NewRef(counter));
@@ -363,7 +400,7 @@ static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyO
 done:
     if (!done) PyErr_Clear();
     Py_XDECREF(array), Py_XDECREF(meta), Py_XDECREF(state), Py_XDECREF(view), Py_XDECREF(edge), Py_XDECREF(result);
-    Py_XDECREF(step), Py_XDECREF(args);
+    Py_XDECREF(step), Py_XDECREF(args), Py_XDECREF(kernel);
     return done;
 }
 
@@ -371,7 +408,11 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
 {
     Py_ssize_t at = PyLong_AsSsize_t(index);
     if (at == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
-    PyObject *view = small_select(SLOT(tensor, Tensor, _numbers_), at);
+    PyObject *array = SLOT(tensor, Tensor, _numbers_), *view;
+    if (array && is_recorded_float(array)) {
+        view = small_select((PyObject *)array_behind(array), at);
+        SETREF(view, record_view(array, view));
+    } else view = small_select(array, at);
     return view ? view_of(&views[VIEW_SELECT], tensor, view, PyTuple_Pack(2, core.zero, index)) : (PyErr_Clear(), NULL);
 }
 
@@ -411,7 +452,7 @@ static PyObject *binary_sign(const Sign *sign, PyObject *a, PyObject *b)
         PyObject *args[2] = {b, a};
         result = operate(sign->reflected, args);
     }
-    if (result) return result;
+    if (result || PyErr_Occurred()) return result;
     int left = is_tensor(a), right = is_tensor(b);
     if (left && sign->python) {
         result = PyObject_CallFunctionObjArgs(sign->python, a, b, NULL);
@@ -436,7 +477,7 @@ static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 static PyObject *minus(PyObject *a)
 {
     PyObject *result = signs[SIGN_NEG].straight ? operate(signs[SIGN_NEG].straight, &a) : NULL;
-    return result ? result : PyObject_CallFunctionObjArgs(signs[SIGN_NEG].python, a, NULL);
+    return result || PyErr_Occurred() ? result : PyObject_CallFunctionObjArgs(signs[SIGN_NEG].python, a, NULL);
 }
 
 static PyObject *item(PyObject *a, PyObject *key)
@@ -463,7 +504,7 @@ static PyObject *sum_method(PyObject *self, PyObject *args, PyObject *keywords)
 {
     if (is_plain(self) && !PyTuple_Size(args) && (!keywords || !PyDict_Size(keywords)) && signs[SIGN_SUM].straight) {
         PyObject *result = operate(signs[SIGN_SUM].straight, &self);
-        if (result) return result;
+        if (result || PyErr_Occurred()) return result;
     }
     PyObject *all = PyTuple_New(1 + PyTuple_Size(args));
     if (!all) return NULL;
@@ -565,7 +606,7 @@ static PyObject *call_operator(PyObject *capsule, PyObject *const *args, Py_ssiz
     int plain = core.Tensor && count == op->arguments;
     for (int i = 0; plain && i < op->arguments; i++) plain = op->kinds[i] != 'C' || args[i] == op->constants[i];
     PyObject *result = plain ? operate(op, args) : NULL;
-    if (result) return result;
+    if (result || PyErr_Occurred()) return result;
     Py_RETURN_NONE;
 }
 static PyMethodDef call_definition = {"operator", (PyCFunction)(void (*)(void))call_operator, METH_FASTCALL, NULL};

@@ -151,6 +151,19 @@ static PyObject *wanted_edges(PyObject *exec_info, PyObject *edges)
     return result;
 }
 
+/* A leaf whose gradient is asked for once, most often: what run_node() does with it. 0: declined. */
+static int capture(Pass *p, PyObject *captures)
+{
+    PyObject *captured = SLOT(p->task, GraphTask, captured);
+    PyObject *pair = PyList_CheckExact(captures) && PyList_Size(captures) == 1 ? PyList_GetItem(captures, 0) : NULL;
+    if (!pair || PyTuple_GetItem(pair, 0) != core.zero || !captured || !PyList_CheckExact(captured)) return 0;
+    PyObject *grad = PySequence_GetItem(p->grads, 0);
+    Py_ssize_t position = PyLong_AsSsize_t(PyTuple_GetItem(pair, 1));
+    if (!grad || PyList_SetItem(captured, position, grad)) return PyErr_Clear(), 0;
+    set_slot(&SLOT(p->state, ThreadState, current_node), Py_NewRef(p->node));
+    return (p->edges = PyTuple_New(0)) != NULL;
+}
+
 /* Which of the node's edges count, and whether it is for this loop. */
 static int look_at_node(Pass *p)
 {
@@ -165,8 +178,11 @@ static int look_at_node(Pass *p)
         if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, p->node);
         return -1;
     }
-    p->whole = SLOT(info, ExecInfo, captures) == Py_None && PyObject_IsTrue(SLOT(info, ExecInfo, needed));
+    PyObject *captures = SLOT(info, ExecInfo, captures);
+    int needed = PyObject_IsTrue(SLOT(info, ExecInfo, needed));
+    p->whole = captures == Py_None && needed;
     if (p->whole) return (p->edges = wanted_edges(p->exec_info, edges)) ? 0 : -1;
+    if (!needed && !is_there(SLOT(p->node, Node, extras)) && capture(p, captures)) return 0;
     PyObject *both = PyObject_CallFunctionObjArgs(core.run_node, p->state, p->task, p->node, p->grads, p->as_tensors, p->call, NULL);
     if (both) p->edges = Py_NewRef(PyTuple_GetItem(both, 0)), p->given = Py_NewRef(PyTuple_GetItem(both, 1));
     Py_XDECREF(both);
@@ -214,7 +230,8 @@ static int run_node(Pass *p)
             PyObject *grad = PyTuple_CheckExact(p->grads) && PyTuple_Size(p->grads) == 1 ? PyTuple_GetItem(p->grads, 0)
                              : PyList_CheckExact(p->grads) && PyList_Size(p->grads) == 1 ? PyList_GetItem(p->grads, 0)
                                                                                          : NULL;
-            int plain = grad && (p->as_tensors == Py_True ? is_plain(grad) && p->formula->over_tensors[0] : PyArray_CheckExact(grad));
+            int plain = grad && (p->as_tensors == Py_True ? is_plain(grad) && p->formula->over_tensors[0]
+                                                                  : PyArray_CheckExact(grad) || is_recorded_float(grad));
             if (plain && PyTuple_Size(edges) == p->formula->edges) {
                 if ((ran = run_formula(p, grad)) < 0) return -1;
                 if (!ran && !(p->given = PyObject_CallFunctionObjArgs(core.apply_special, node, edges, p->grads, NULL))) return -1;
@@ -249,13 +266,18 @@ static int add_to_buffer(PyObject *buffer, PyObject *input_nr, PyObject *grad, P
         PyObject *old = PyList_GetItem(grads, 0);
         if (owned == core.one) {
             if (small_accumulate(old, grad)) return 0;
-        } else if (owned == core.zero && PyArray_CheckExact(old) && PyArray_CheckExact(grad)) {
-            PyObject *sum = small_binary(ADD, old, grad);
+            int done = is_recorded(old) ? record_accumulate(old, grad) : 0;
+            if (done) return done < 0 ? -1 : 0;
+        } else if (owned == core.zero && Py_TYPE(old) == Py_TYPE(grad) && (PyArray_CheckExact(old) || is_recorded(old))) {
+            PyObject *sum = is_recorded(old) ? record_binary(ADD, old, grad) : small_binary(ADD, old, grad);
             if (sum) {
                 set_slot(&SLOT(buffer, InputBuffer, owned), Py_NewRef(core.one));
                 return PyList_SetItem(grads, 0, sum);
             }
             if (PyErr_Occurred()) return -1;
+        } else if (owned == core.zero && is_plain(old) && is_plain(grad)) {
+            PyObject *sum = PyNumber_Add(old, grad);
+            return sum ? PyList_SetItem(grads, 0, sum) : -1;
         }
     }
     PyObject *none = PyObject_CallMethod(buffer, "add", "OOO", input_nr, grad, as_tensors);
@@ -292,9 +314,23 @@ static Py_ssize_t inputs_of(PyObject *node)
 static int fits(PyObject *grad, PyObject *node, PyObject *as_tensors)
 {
     if (as_tensors == Py_True && !(is_plain(grad) && (grad = SLOT(grad, Tensor, _numbers_)))) return 0;
-    if (SLOT(node, Node, array_class) != (PyObject *)&PyArray_Type || !PyArray_CheckExact(grad)) return 0;
+    if (SLOT(node, Node, array_class) != (PyObject *)Py_TYPE(grad)) return 0;
+    if (is_recorded(grad)) return recorded_fits(grad, SLOT(node, Node, dtype), SLOT(node, Node, shape));
+    if (!PyArray_CheckExact(grad)) return 0;
     PyArrayObject *array = (PyArrayObject *)grad;
     return (PyObject *)PyArray_DESCR(array) == SLOT(node, Node, dtype) && has_shape(array, SLOT(node, Node, shape));
+}
+
+/* A gradient for a number that was broadcast: validate_array() of the most frequent case that does not fit. */
+static int was_summed(PyObject **grad, PyObject *node)
+{
+    PyObject *shape = SLOT(node, Node, shape);
+    if (!is_float_array(*grad) || SLOT(node, Node, array_class) != (PyObject *)&PyArray_Type || !shape ||
+        !PyTuple_Check(shape) || PyTuple_Size(shape) || (PyObject *)PyArray_DESCR((PyArrayObject *)*grad) != SLOT(node, Node, dtype))
+        return 0;
+    PyObject *sum = small_sum(*grad);
+    if (sum) SETREF(*grad, sum);
+    return sum != NULL;
 }
 
 /* All gradients of a node, if this one was the last that it waited for; else `*ready` is NULL. */
@@ -354,7 +390,8 @@ static int hand_out(Pass *p)
         if (!p->given) grad = p->outputs[i], p->outputs[i] = NULL;
         else grad = PySequence_GetItem(p->given, i);
         if (!grad) return -1;
-        if (grad != Py_None && !fits(grad, next, p->as_tensors)) {
+        if (grad != Py_None && !fits(grad, next, p->as_tensors) && !was_summed(&grad, next)) {
+            if (PyErr_Occurred()) return Py_DECREF(grad), -1;
             PyObject *position = PyLong_FromSsize_t(i);
             PyObject *validate = p->as_tensors == Py_True ? core.validate_tensor : core.validate_array;
             PyObject *valid = PyObject_CallFunctionObjArgs(validate, grad, edge, p->node, position, NULL);
@@ -470,6 +507,7 @@ PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t
     set_slot(&SLOT(task, GraphTask, root), Py_NewRef(args[0]));
     if (!seen || PyList_Append(seen, args[0])) goto failed;
     int sinks = 0;
+    Py_ssize_t leaves = 0;
     for (Py_ssize_t i = 0; i < PyList_Size(seen); i++) {
         PyObject *node = PyList_GetItem(seen, i), *edges = SLOT(node, Node, next_edges);
         if (!edges || !PyTuple_Check(edges)) {
@@ -477,6 +515,7 @@ PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t
             goto failed;
         }
         Py_ssize_t n = PyTuple_Size(edges);
+        leaves += !n;
         if (!n && (PyObject *)Py_TYPE(node) != core.AccumulateGrad) {
             PyObject *is_sink = PyObject_GetAttrString(node, "is_sink");
             if (!is_sink) goto failed;
@@ -505,6 +544,9 @@ PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t
             if (PyDict_SetItem(dependencies, next, core.one) || PyList_Append(seen, next)) goto failed;
         }
     }
+    PyObject *counted = PyLong_FromSsize_t(leaves);
+    if (!counted) goto failed;
+    set_slot(&SLOT(task, GraphTask, leaves), counted);
     if (sinks) {
         PyObject *none = PyObject_CallMethod(task, "_leave_out_sinks", "O", seen);
         Py_XDECREF(none);

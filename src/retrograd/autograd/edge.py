@@ -73,6 +73,9 @@ def leaf_edge(tensor: Tensor) -> EdgeTuple | None:
             edge, vc = meta.edge, tensor._vc_
             if edge is not None and vc is not None and vc.version == meta.attr_version:
                 return edge  # `view_edge` without the call
+            base = meta.base
+            if edge is None and base._edge_ is None and base._grad_meta_ is None and not meta.requires_grad:
+                return None  # of a constant
             edge = view_edge(tensor)
             if edge is not None:
                 return edge

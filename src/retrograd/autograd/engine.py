@@ -150,7 +150,10 @@ class Engine:
             if connected_by_hand:
                 number(root, anew=True)
             minimum = 0
-            if all([edge[0].next_edges for edge in wanted]):
+            for edge in wanted:
+                if not edge[0].next_edges:
+                    break  # a leaf, below which there is nothing
+            else:
                 minimum = min([edge[0].topological_nr for edge in wanted])
             task.init_exec_info(task.compute_dependencies(root, minimum), wanted, accumulate_grad)
         else:
@@ -200,8 +203,13 @@ class Engine:
         if getattr(task, "boxes", None) is not None:
             return [task.boxes.box(g) for g in captured]
         # A gradient that no node has changed is the caller's own tensor, with its history.
-        own = {id(bare(g)): g for g in given}
-        return [None if g is None else own[id(g)] if id(g) in own else boxed(g) for g in captured]
+        own: dict[int, Any] = {}
+        for tensor in given:
+            own[id(bare(tensor))] = tensor
+        results: list[Any] = []
+        for g in captured:
+            results.append(None if g is None else own[id(g)] if id(g) in own else boxed(g))
+        return results
 
     def run_backward(
         self,

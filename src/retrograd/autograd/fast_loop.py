@@ -92,6 +92,11 @@ def run_pass_fast(
                         outputs = apply_special(node, edges, _as_arrays(grads) if node.takes_scalars else grads)
                 if state.late_hooks:
                     outputs = run_late_hooks(state, node, validated(node, outputs, as_tensors), len(grads), as_tensors)
+            elif node.extras is None and not info.needed and info.captures is not None and not node.takes_scalars:
+                state.current_node = node  # a leaf whose gradient is asked for: `run_node` without the call
+                for input_nr, position in info.captures:
+                    task.captured[position] = grads[input_nr]  # type: ignore[index]
+                outputs = ()
             else:
                 if node.takes_scalars:
                     grads = _as_arrays(grads)

@@ -207,7 +207,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tangent._memory_.dtype.kind not in "fcVW":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if local.state.batch_levels and tangent._special_ is not None and tangent._transparent_:  # type: ignore[attr-defined]
-        return transforms("levels").dual(tensor, tangent, level)
+        if not transforms("levels").stays_plain(tensor, tangent):
+            return transforms("levels").dual(tensor, tangent, level)
     if tensor._grad_meta_ is not None or tangent._grad_meta_ is not None:
         _check_dual(tensor, tangent, at)
     dual = _alias(tensor, at)

@@ -50,6 +50,7 @@ from weakref import ref as reference
 
 from .. import kernels
 from ..core.late import operators as ops
+from ..core.late import transforms
 from ..core.locks import fork_safe_lock
 from ..core.meta import AutogradMeta
 from ..core.state import local, process
@@ -291,7 +292,7 @@ def set_fw_grad(
                 "Expected the output of forward differentiable view operations to have the tangent have the same "
                 "layout as primal, see Note [Forward gradients of views]"
             )
-        tangent = zeros_of_layout(tensor).copy_(tangent)  # type: ignore[attr-defined]
+        tangent = _zeros_for(tensor, tangent).copy_(tangent)  # type: ignore[attr-defined]
     forward_grad.keep(level, tangent)
     return tensor
 
@@ -311,7 +312,7 @@ def _through_base(tensor: Tensor, meta: Any, tangent: Tensor, level: Level) -> T
     if has_same_meta(tangent, base) and has_same_meta(tangent, tensor):
         of_base = tangent
     else:
-        of_base = zeros_of_layout(base)
+        of_base = _zeros_for(base, tangent)
         of_view = _view_of(of_base, _steps_from(base, tensor, steps))
         of_view.copy_(tangent)  # type: ignore[attr-defined]
         tangent = of_view
@@ -350,6 +351,10 @@ def has_same_meta(a: Tensor, b: Tensor) -> bool:
     if one.shape != other.shape or (a.__class__ is not b.__class__ and bits_of(a) != bits_of(b)):
         return False
     if a._special_ is not None or b._special_ is not None:
+        if b._special_ is None and a._transparent_:  # type: ignore[attr-defined]
+            # A plain tensor with a tangent for each example: they lie alike, in storages that are no one's own.
+            steps = zip(one.shape, a.stride(), b.stride(), strict=True)
+            return all(n == 1 or mine == theirs for n, mine, theirs in steps)
         return True  # it has no storage, and no places
     if one.base is None and other.base is None:
         # Arrays that own their memory are dense.
@@ -362,6 +367,13 @@ def has_same_meta(a: Tensor, b: Tensor) -> bool:
         return False
     pairs = zip(one.shape, kernels.strides(one), kernels.strides(other), strict=True)
     return all(mine == theirs or n == 1 for n, mine, theirs in pairs)
+
+
+def _zeros_for(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """What `tangent`, which lies otherwise than `tensor`, is written to in order to be its tangent."""
+    if tangent._special_ is not None and tensor._special_ is None and tangent._transparent_:  # type: ignore[attr-defined]
+        return transforms("levels").zeros_for(tensor, tangent)
+    return zeros_of_layout(tensor)
 
 
 def zeros_of_layout(tensor: Tensor) -> Tensor:

@@ -391,7 +391,7 @@ def _with_formula(
     since = state.sequence_nr
     result = proceed()
     recorded = state.sequence_nr != since
-    if outside:
+    if outside or state.batch_levels:  # (a batched tangent has operators watched again: Note [Plain duals])
         set_observers(state, outside)
     try:
         primals = recorded or (state.grad_enabled and _any_requires_grad(tangents.values()))
@@ -427,6 +427,8 @@ def _unless_overwritten(arg: Any, target: Tensor) -> Any:
 
 def _written_with(tensor: Tensor, target: Tensor) -> bool:
     """Is a write to `target` one to `tensor`? Without elements they have no memory in common, but a version."""
+    if tensor._special_ is not None:  # it has no memory of its own: a batched tangent of a plain tensor
+        return False
     if np.may_share_memory(tensor._memory_, target._memory_):
         return True
     return not target._memory_.size and tensor._vc_ is not None and tensor._vc_ is target._vc_

@@ -10,15 +10,18 @@ history.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ..core.late import operators as ops
 from ..core.late import transforms
 from ..core.state import local
+from ..core.version_counter import version_counter
 from ..tensor import Tensor, wrap
 from . import forward_ad
-from .grad_mode import enable_grad, is_grad_enabled, set_grad_enabled
+from .grad_mode import enable_grad
 from .run_backward import grad as run_grad
+from .run_backward import gradients as run_gradients
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -29,6 +32,8 @@ STRATEGIES = ("forward-mode", "reverse-mode")
 
 def _as_tuple(given: Any, what: str, function: str) -> tuple[bool, tuple[Tensor, ...]]:
     """Was it a tuple, and the tuple."""
+    if given.__class__ is Tensor:
+        return False, (given,)
     is_tuple = isinstance(given, tuple)
     values = given if is_tuple else (given,)
     for position, value in enumerate(values):
@@ -107,8 +112,17 @@ def _own(tensors: Sequence[Tensor], create_graph: bool, requires_grad: bool = Tr
         elif tensor.__class__ is Tensor and not requires_grad and tensor._grad_meta_ is None and tensor._edge_ is None:
             made.append(tensor)  # which has nothing to be cut off from
         else:
-            made.append(tensor.detach().requires_grad_(requires_grad))
+            own = _cut_off(tensor)
+            made.append(own.requires_grad_() if requires_grad else own)
     return tuple(made)
+
+
+def _cut_off(tensor: Tensor) -> Tensor:
+    """`detach()`, which need not remember that it was called here; nor be called, where nobody sees it."""
+    state = local.state
+    if tensor.__class__ is not Tensor or state.interceptor is not None or state.function_modes:
+        return tensor.detach()
+    return wrap(tensor._numbers_, tensor._vc_ or version_counter(tensor))
 
 
 def _result(tensors: Any, create_graph: bool) -> Any:
@@ -116,7 +130,7 @@ def _result(tensors: Any, create_graph: bool) -> Any:
     if create_graph:
         return tensors
     if isinstance(tensors, Tensor):
-        return tensors.detach()
+        return _cut_off(tensors)
     return tuple([_result(tensor, create_graph) for tensor in tensors])
 
 
@@ -153,13 +167,19 @@ def _vector(v: Any, others: tuple[Tensor, ...], are_tuple: bool, function: str, 
 
 def _gradients(outputs: Sequence, inputs: Sequence, vectors: Sequence, create_graph: bool) -> tuple:
     """The gradients, None for what does not depend on anything."""
-    pairs = [
-        pair for pair in zip(outputs, vectors, strict=True) if pair[0] is not None and pair[0].requires_grad
-    ]
-    if not pairs:
-        return (None,) * len(inputs)
-    outputs, vectors = zip(*pairs, strict=True)
-    return run_grad(outputs, inputs, vectors, True, create_graph, allow_unused=True)
+    for output in outputs:
+        if output is None or not output.requires_grad:
+            pairs = [
+                pair for pair in zip(outputs, vectors, strict=True) if pair[0] is not None and pair[0].requires_grad
+            ]
+            if not pairs:
+                return (None,) * len(inputs)
+            outputs, vectors = zip(*pairs, strict=True)
+            break
+    for tensor in (*outputs, *inputs):
+        if tensor.__class__ is not Tensor or local.state.function_modes:  # a class or a mode that is to hear of `grad`
+            return run_grad(outputs, inputs, vectors, True, create_graph, allow_unused=True)
+    return tuple(run_gradients(outputs, inputs, vectors, True, create_graph))
 
 
 #: What is independent of what when a gradient is missing, at the four places where one can be.
@@ -181,6 +201,11 @@ _INDEPENDENT = {
 
 def _filled(gradients: Sequence, like: Sequence[Tensor], stage: str, strict: bool, create_graph: bool) -> tuple:
     """`gradients` with zeros for None; with `strict`, an error instead."""
+    for gradient in gradients:
+        if gradient is None or strict:
+            break
+    else:
+        return tuple(gradients)
     filled = []
     for position, (gradient, tensor) in enumerate(zip(gradients, like, strict=True)):
         if gradient is None:
@@ -304,8 +329,12 @@ def _check_depends(gradients: Sequence[Tensor], create_graph: bool) -> None:
                 )
 
 
+#: The mode as it is.
+_AS_IT_IS = nullcontext()
+
+
 def _recording(create_graph: bool) -> Any:
-    return set_grad_enabled(True if create_graph else is_grad_enabled())
+    return enable_grad() if create_graph else _AS_IT_IS
 
 
 def _check_strategy(strategy: str, where: str = "") -> None:

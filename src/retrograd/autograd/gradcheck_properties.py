@@ -122,7 +122,7 @@ def check_batched_forward(check: Check) -> None:
         steps = [_random_step(rng, check.inputs[position]) for _ in range(2)]
         try:
             run = partial(_pushed_at_once, check, position)
-            columns = transforms("batched").batched_pass(2, [wrap(np.stack(steps))], run)
+            columns = transforms("batched").batched_pass(2, [wrap(np.stack(steps))], run, keeps_primals=True)
             batched = [[to_array(column[i]) for column in columns] for i in range(2)]
         except RuntimeError as error:
             raise GradcheckError(

@@ -69,8 +69,9 @@ class GraphTask:
     #: Of a selective run: does every edge lead to something that is wanted, a leaf? Then every node with edges runs.
     complete: bool
     final_callbacks: list[Callable[[], None]] | None
-    #: The node that the run starts from; set when its dependencies are counted.
+    #: The node that the run starts from, and how many nodes below it have no edges; set when dependencies are counted.
     root: Node
+    leaves: int
     #: What hooks on several tensors have seen of this run, see graph.py; not there until one asks.
     hook_data: dict[Any, Any]
     #: Warn of a gradient that comes to a leaf from another stream: set for passes over devices.
@@ -92,6 +93,7 @@ class GraphTask:
         "hook_data",
         "id",
         "keep_graph",
+        "leaves",
         "not_ready",
         "reentrant_depth",
         "root",
@@ -189,11 +191,14 @@ class GraphTask:
         self.root = root
         dependencies = self.dependencies
         seen = [root]
+        leaves = 0
         sinks = False
         for node in seen:  # grows while it is walked
             edges = node.next_edges
-            if not edges and node.__class__ is not AccumulateGrad and node.is_sink:
-                sinks = True
+            if not edges:
+                leaves += 1
+                if node.__class__ is not AccumulateGrad and node.is_sink:
+                    sinks = True
             for edge in edges:
                 if edge is None:
                     continue
@@ -203,6 +208,7 @@ class GraphTask:
                 elif not min_topological_nr or successor.topological_nr >= min_topological_nr:
                     dependencies[successor] = 1
                     seen.append(successor)
+        self.leaves = leaves
         if sinks:
             self._leave_out_sinks(seen)
         return seen
@@ -217,27 +223,29 @@ class GraphTask:
         """Mark the nodes that lead to the `wanted` edges. `nodes` are all those below the roots."""
         exec_info: dict[Node, ExecInfo] = {}
         self.exec_info = exec_info
-        leaves = True  # most often all that is wanted
+        leaves = 0  # of those that are wanted; -1: something else is wanted, too
         for position, (node, input_nr) in enumerate(wanted):
             info = exec_info.get(node)
             if info is None:
                 info = exec_info[node] = ExecInfo()
+                if node.next_edges:
+                    leaves = -1
+                elif leaves >= 0 and node in self.dependencies:
+                    leaves += 1
             if accumulate_grad:
                 info.needed = True
             elif info.captures is None:
                 info.captures = [(input_nr, position)]
             else:
                 info.captures.append((input_nr, position))
-            if node.next_edges:
-                leaves = False
         if not accumulate_grad:
             self.captured = [None] * len(wanted)
-        if leaves:
-            inner = [node for node in nodes if node.next_edges]
-            if len(inner) + sum([node in self.dependencies for node in exec_info]) == len(nodes):  # every path ends so
-                self.complete = True
-                exec_info.update(dict.fromkeys(inner, _NEEDED))
-                return
+        if leaves == self.leaves:  # every path ends in one: most often these are all that is wanted
+            self.complete = True
+            self.exec_info = dict.fromkeys(self.dependencies, _NEEDED)
+            self.exec_info[nodes[0]] = _NEEDED
+            self.exec_info.update(exec_info)
+            return
         # The root is looked up whatever lies behind it: ``grad(y, x, allow_unused=True)`` of an `x` that is not there.
         if nodes[0] not in exec_info:
             exec_info[nodes[0]] = ExecInfo()

@@ -13,6 +13,7 @@ from typing import Any, Literal, overload
 from ..core.description import NoArray
 from ..core.late import operators as ops
 from ..core.late import transforms
+from ..core.meta import AutogradMeta
 from ..core.state import local
 from ..kernels import ndarray, one_like, ones, zeros_like
 from ..tensor import Tensor, autograd_attributes, wrap
@@ -179,25 +180,63 @@ def grad(
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     given = _as_tuple(grad_outputs, len(outputs))
     keep_graph = create_graph if retain_graph is None else retain_graph
-    if local.state.batch_levels and any(
-        isinstance(t, Tensor) and t._special_ is not None and not t._needs_tensors_ for t in (*outputs, *inputs)  # type: ignore[attr-defined]
-    ):
-        of_batched = transforms("levels").grad_of_batched
-        results = of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
-        return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
-    if is_outputs_batched:
-        results = _grad_per_sample(outputs, inputs, given, keep_graph, create_graph or is_grads_batched)
-        return _check_used(outputs, inputs, results, allow_unused, False, False)
-    if is_grads_batched:
+    if (is_outputs_batched or is_grads_batched) and not _are_batched(outputs, inputs):
+        if is_outputs_batched:
+            results = _grad_per_sample(outputs, inputs, given, keep_graph, create_graph or is_grads_batched)
+            return _check_used(outputs, inputs, results, allow_unused, False, False)
         return _grad_batched(outputs, inputs, given, keep_graph, create_graph, allow_unused, materialize_grads)
-    grads = make_grads(outputs, given)
+    results = gradients(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
+    if allow_unused and not materialize_grads:
+        return tuple(results)
+    return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
+
+
+def gradients(
+    outputs: Sequence,
+    inputs: Sequence,
+    given: Sequence,
+    keep_graph: bool,
+    create_graph: bool,
+    is_grads_batched: bool = False,
+) -> list[Any]:
+    """`grad()` of tuples of what is asked for, as functional.py has them: a list, with None for what is not used."""
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if local.state.batch_levels and _are_batched(outputs, inputs):
+        of_batched = transforms("levels").grad_of_batched
+        return of_batched(outputs, inputs, given, keep_graph, create_graph, is_grads_batched)
+    first = _plain_start(outputs[0], given[0]) if len(outputs) == len(given) == 1 else None
+    grads = make_grads(outputs, given) if first is None else (first,)
     roots = [_root_edge(output, i) for i, output in enumerate(outputs)]
     wanted = [_wanted_edge(t) for t in inputs]
     results = engine.execute(roots, grads, keep_graph, create_graph, False, wanted, outputs)
     for position, tensor in enumerate(inputs):
-        if isinstance(tensor, Tensor) and tensor._special_ is not None and results[position] is not None:
-            results[position] = tensor._as_gradient_(results[position])  # type: ignore[attr-defined]
-    return _check_used(outputs, inputs, results, allow_unused, materialize_grads, create_graph)
+        if tensor.__class__ is not Tensor and isinstance(tensor, Tensor) and tensor._special_ is not None:
+            if results[position] is not None:
+                results[position] = tensor._as_gradient_(results[position])  # type: ignore[attr-defined]
+    return results
+
+
+def _are_batched(outputs: Sequence, inputs: Sequence) -> bool:
+    """Is one of them many examples at once, inside a vmap?"""
+    return bool(local.state.batch_levels) and any(
+        isinstance(t, Tensor) and t._special_ is not None and not t._needs_tensors_ for t in (*outputs, *inputs)  # type: ignore[attr-defined]
+    )
+
+
+def _plain_start(output: Any, grad: Any) -> Tensor | None:
+    """`make_grad` of the usual case: a plain tensor with one that fits it, or a number; None for any other."""
+    if output.__class__ is not Tensor:
+        return None
+    array = output._numbers_
+    if grad is None:
+        if array.shape == () and array.dtype.kind == "f" and local.state.interceptor is None:
+            return wrap(one_like(array))
+    elif grad.__class__ is Tensor:
+        data = grad._numbers_
+        if data.shape == array.shape and data.dtype is array.dtype:
+            return grad
+    return None
 
 
 def _check_used(
@@ -414,6 +453,13 @@ def _root_edge(output: TensorOrEdge, position: int) -> EdgeTuple:
 
 def _wanted_edge(tensor: TensorOrEdge, retain: bool = False) -> EdgeTuple:
     """Where the gradient of an input comes in."""
+    if tensor.__class__ is Tensor:  # a leaf that a graph uses: the rest without its calls
+        meta: Any = tensor._grad_meta_
+        if tensor._edge_ is None and meta.__class__ is AutogradMeta and meta.requires_grad:
+            reference = meta.grad_accumulator
+            accumulator = None if reference is None else reference()
+            if accumulator is not None:
+                return (accumulator, 0)
     if isinstance(tensor, GradientEdge):
         return (tensor.node, tensor.output_nr)
     if not isinstance(tensor, Tensor):
@@ -423,7 +469,7 @@ def _wanted_edge(tensor: TensorOrEdge, retain: bool = False) -> EdgeTuple:
         raise RuntimeError(
             f"One of the differentiated Tensors does not require grad{such}. {why_no_grad(tensor)}"
         )
-    meta: Any = tensor._grad_meta_
+    meta = tensor._grad_meta_
     node = tensor.grad_fn
     if node is not None:
         return (node, tensor.output_nr)

@@ -26,6 +26,7 @@ from ..core.meta import materialize_autograd_meta
 from ..core.state import local
 from ..core.version_counter import INFERENCE, VersionCounter, new_version_counter, version_counter
 from ..core.where import Location
+from ..kernels import ndarray
 from ..tensor import Tensor, wrap
 from ..tensor.special import bare, boxed
 from .edge import gradient_edge
@@ -296,11 +297,13 @@ def save(tensor: Tensor) -> Tensor | SavedVariable:
     """What goes into the slot of a saved input: the tensor itself while it is at version 0.
 
     (One that was detached in place is told by its mark from those that are so after they were saved; it is without
-    history from the start, and a SavedVariable knows that.)
+    history from the start, and a SavedVariable knows that. A view cannot be.)
     """
     vc = tensor._vc_
-    if vc is not None and (vc is INFERENCE or vc.version or ((meta := tensor._grad_meta_) and meta.detached)):
-        return SavedVariable(tensor)
+    if vc is not None:
+        meta = tensor._grad_meta_
+        if vc is INFERENCE or vc.version or (meta is not None and not meta.is_view and meta.detached):
+            return SavedVariable(tensor)
     return tensor
 
 
@@ -328,7 +331,7 @@ def unpack_array(node: Node, name: str, value: Any) -> Any:
     """The values of a saved input as an array (or the number that was saved in a tensor's place)."""
     if value.__class__ is Tensor:
         vc, meta = value._vc_, value._grad_meta_
-        if (vc is None or vc.version == 0) and (meta is None or not meta.detached):
+        if (vc is None or vc.version == 0) and (meta is None or meta.is_view or not meta.detached):
             return value._numbers_  # `unpack_tensor` without the call
     elif value is None:
         return None
@@ -341,6 +344,10 @@ def unpack_array(node: Node, name: str, value: Any) -> Any:
 
 def unpack_tensor(node: Node, name: str, value: Any) -> Any:
     """A saved input as a Tensor with its history."""
+    if value.__class__ is Tensor:
+        vc, meta = value._vc_, value._grad_meta_
+        if (vc is None or vc.version == 0) and (meta is None or meta.is_view or not meta.detached):
+            return value
     if isinstance(value, Tensor):
         if value._version != 0:
             raise modified_error(node, name, value, 0)
@@ -366,7 +373,7 @@ def unpack_output_array(node: Node, name: str, value: Any) -> Any:
 
 def unpack_output_tensor(node: Node, name: str, value: Any, output_nr: int = 0) -> Any:
     """A saved output as a Tensor whose grad_fn is the node that saved it."""
-    if isinstance(value, (SavedVariable, Freed)):
+    if value.__class__ is not ndarray and isinstance(value, (SavedVariable, Freed)):
         return unpack_tensor(node, name, value)
     vc = getattr(node, name + "_vc")
     result = _output(node, value, vc, output_nr)
@@ -376,7 +383,7 @@ def unpack_output_tensor(node: Node, name: str, value: Any, output_nr: int = 0) 
 
 
 def _output(node: Node, array: Any, vc: VersionCounter, output_nr: int) -> Tensor:
-    result = boxed(array)
+    result = wrap(array) if array.__class__ is ndarray else boxed(array)
     result._vc_ = vc
     result._edge_ = (node, output_nr)
     return result

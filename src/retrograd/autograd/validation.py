@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 def is_expandable_to(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
     """Does `shape` broadcast to `larger`?"""
+    if not shape:
+        return True
     if len(shape) > len(larger):
         return False
     return all(a == b or a == 1 for a, b in zip(reversed(shape), reversed(larger), strict=False))
@@ -38,7 +40,11 @@ def validate_array(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any
         grad = asarray(grad)
         if successor.shape == () and grad.dtype is successor.dtype:
             return grad
-    shape, np_dtype, array_class = successor.input_metadata[input_nr]
+    shape: Any
+    if array_class is None:
+        shape, np_dtype, array_class = successor.input_metadata[input_nr]
+    else:
+        shape, np_dtype = successor.shape, successor.dtype
     if grad.__class__ is not array_class:
         if isinstance(grad, Description) or issubclass(array_class, Description):
             return bare(_validate_special(boxed(grad), shape, np_dtype, array_class, node, position))

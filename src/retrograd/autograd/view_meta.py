@@ -121,6 +121,8 @@ def as_view(
     meta.edge = edge
     meta.attr_version = vc.version
     meta.step = step
+    if edge is None:
+        meta.requires_grad = False  # which every operator asks for then
     above: Any = source._grad_meta_
     if above is not None and above.is_view:
         meta.base = above.base

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 from weakref import ref
 
@@ -13,28 +14,33 @@ import numpy as np
 from ..autograd.ownership import count
 from ..core.devices import accelerators
 from ..core.locks import fork_safe_lock
+from ..core.quiet import is_quiet, once, quietly
 from ..core.state import local
 from ..core.version_counter import VersionCounter, version_counter
+from ..core.where import users_level
 from ..nn import Module
 from ..tensor import Tensor, wrap
 from ..utils._pytree import tree_leaves, tree_unflatten
 from . import device
+from .arguments import first_other, history, hooks_of, in_outline, signature
 from .checking import checked
-from .comparing import difference, is_parted_by_a_value
+from .comparing import difference, is_parted_by_a_value, other_results
 from .compiling import has_compiler
 from .ended import ended
 from .errors import CaptureError, OtherPath, refuse
 from .explaining import explained
 from .graphed import GraphEntry, GraphRecording
-from .guards import hooks_of, signature
 from .memory import Memory
 from .moving import moving_parts
 from .native import write
 from .patching import waited_for_others, without_collections
-from .session import NeedsGraph, Output, Recording, is_free
+from .session import SOME, NeedsGraph, Output, Recording, is_free, other_memory, owned_by
+from .values import Value
 
 #: So many programs are made for calls that look alike before they are left to run eagerly.
 LIMIT = 8
+#: And so many for all calls.
+MANY = 64
 
 
 class Entry:
@@ -48,10 +54,18 @@ class Entry:
         self._lock: Any = fork_safe_lock()
         #: Weakly, the arrays of the gradients that the last run has made anew, by their position.
         self._given: dict[int, Any] = {}
+        self._owned: dict[int, list[np.ndarray]] = {}
+        self.written: list[tuple[int, np.ndarray]] = []
+        #: May it matter whose memory the arguments are?
+        self._asks_for_memory: bool = len(recording.taken) < len(recording.shared)
+        arguments = {id(tensor) for tensor in recording.tensors}
+        known = dict(recording.recorder.swapped)
+        for tensor in recording.world.tensors:  # whose shape, or what else they are, may have been looked at
+            known.setdefault(id(tensor), (tensor, tensor._memory_))
         self._expected: list[tuple[Any, Any, bool, Any]] = [
             (tensor, array, tensor.requires_grad, hooks_of(tensor._grad_meta_))
-            for tensor, array in recording.recorder.swapped.values()
-            if not any(tensor is argument for argument in recording.tensors)
+            for tensor, array in known.values()
+            if id(tensor) not in arguments
         ]
         for argument in recording.tensors:
             recording.recorder.swapped.pop(id(argument), None)
@@ -72,10 +86,29 @@ class Entry:
         program = recording.program
         self.memory: Memory = Memory(program)
         self.inputs: list[np.ndarray] = [self.memory.view(value) for value in recording.arguments]
-        written = {v.storage.number for call in program.calls for v in call.writes}
-        self.written: list[int] = [
-            position for position, value in enumerate(recording.arguments) if value.storage.number in written
+        written = {v.storage.number for _, call in program.others for v in call.writes}
+        self.written = [
+            (position, place)
+            for position, value, place in zip(recording.taken, recording.arguments, self.inputs)
+            if value.storage.number in written
         ]
+        self._owned = owned_by(recording)
+        self._asks_for_memory = bool(self._asks_for_memory or self._owned or self.written)
+        outputs: list[Any] = list({id(one): one for one in recording.leaves if one.__class__ is Output}.values())
+        outputs = [one for one in outputs if one.value is not None]
+        #: Storages of results that are memory of the world, or of a gradient.
+        self._aliased: set[int] = {one.value.storage.number for one in outputs if one.counter is not None}
+        self._aliased |= {effect.value.storage.number for effect in recording.grads if effect.value is not None}
+        #: The part of a storage that results lie in which share it, or are not laid out row by row.
+        self._spans: dict[int, Value] = _spans([one.value for one in outputs])
+        for one in outputs:
+            number = one.value.storage.number
+            one.is_plain = not (one.is_leaf or number in self._aliased or number in self._spans)
+            one.is_plain = one.is_plain and sum([one is other for other in recording.leaves]) == 1
+            one.place = self.memory.view(one.value) if one.is_plain else None
+            one.is_bare = one.is_plain and not one.requires_grad
+        structure = recording.structure
+        self._is_tuple = structure.type is tuple and structure.num_nodes == structure.num_leaves + 1
         self.c_code: Any
         writer, self.c_code = write(program, self.memory, self.backend)
         self.run: Callable[[], None] = self.memory.around(writer.finish(self._bind, self._release))
@@ -92,7 +125,7 @@ class Entry:
         self._lent: list[Any] = list(
             {
                 id(param): param
-                for call in program.calls if call.kind == "python"
+                for _, call in program.others if call.kind == "python"
                 for param, _ in call.kwargs.get("grads", ()) if id(param) not in effects
             }.values()
         )  # fmt: skip
@@ -107,10 +140,10 @@ class Entry:
         program = self.recording.program
         if not any([storage.kind == "outside" for storage in program.storages]):
             return []
-        last = max([i for i, call in enumerate(program.calls) if call.may_raise], default=-1)
+        last = max([i for i, call in program.others if call.may_raise], default=-1)
         found: dict[int, np.ndarray] = {}
-        for call in program.calls[:last]:
-            for value in call.writes:
+        for position, call in program.others:
+            for value in call.writes if position < last else ():
                 if value.storage.kind == "outside":
                     found[value.storage.number] = value.storage.array
         return list(found.values())
@@ -135,6 +168,10 @@ class Entry:
 
     def fits(self, tensors: list[Any]) -> str | None:
         """Why this program is not for this call; None if it is."""
+        if self._asks_for_memory:
+            reason = other_memory(self.recording, tensors, self._owned, bool(self.written))
+            if reason is not None:
+                return reason
         for tensor, array, requires_grad, hooks in self._expected:
             if tensor._memory_ is not array:
                 return f"the memory of a tensor of shape {list(array.shape)}"
@@ -148,10 +185,10 @@ class Entry:
             owner = tensor if position is None else tensors[position]
             grad = None if owner._grad_meta_ is None else owner._grad_meta_.grad
             if (grad is None) != (array is None) or (
-                grad is not None and position is None and grad._memory_ is not array
+                grad is not None and position is None and array is not SOME and grad._memory_ is not array
             ):
                 return f"the .grad of a tensor of shape {list(owner._memory_.shape)}"
-            if grad is not None and position is not None:
+            if grad is not None and position is not None and array is not SOME:
                 return "the .grad of an argument"
         return self.recording.world.changed()
 
@@ -165,8 +202,8 @@ class Entry:
         if self._kept and self._is_held():
             self._bind_memory()  # somebody keeps the gradients of the last run
         recording = self.recording
-        for place, tensor in zip(self.inputs, tensors):
-            np.copyto(place, tensor._memory_)
+        for place, position in zip(self.inputs, recording.taken):
+            np.copyto(place, tensors[position]._memory_)
         if self._lent:
             owned = [(param._grad_meta_, param._grad_meta_.grad) for param in self._lent]
             try:
@@ -176,19 +213,26 @@ class Entry:
                     meta.grad = grad
         else:
             self._run_safely()
-        for position in self.written:
-            np.copyto(tensors[position]._memory_, self.inputs[position])
+        for position, place in self.written:
+            np.copyto(tensors[position]._memory_, place)
         for tensor, argument, more in recording.versions:
             owner = tensor if argument is None else tensors[argument]
             counter = owner._vc_ or version_counter(owner)
             counter.version += more
         for position, requires_grad in recording.required:
             tensors[position].requires_grad_(requires_grad)
-        self._set_grads(tensors)
-        leaves = [self._leaf(one, tensors) for one in recording.leaves]
-        for number in recording.program.fresh:
-            self.memory.own.pop(number, None)
-        return tree_unflatten(leaves, recording.structure)
+        if recording.grads:
+            self._set_grads(tensors)
+        made: dict[int, Any] = {}
+        new_vc = local.state.new_vc
+        leaves: list[Any] = []
+        for one in recording.leaves:
+            is_bare = one.__class__ is Output and one.is_bare
+            leaves.append(wrap(one.place.copy(), new_vc) if is_bare else self._leaf(one, tensors, made))
+        if recording.program.fresh:
+            for number in recording.program.fresh:
+                self.memory.own.pop(number, None)
+        return tuple(leaves) if self._is_tuple else tree_unflatten(leaves, recording.structure)
 
     def _run_safely(self) -> None:
         """Run the program; if it fails, what it has written to of the world is put back."""
@@ -196,17 +240,17 @@ class Entry:
             before = [array.copy() for array in self._saved]
             states = [part.state() for part in self._moving]
             try:
-                with np.errstate(all="ignore"):  # IEEE arithmetic, as eagerly: see core/quiet.py
-                    self.run()
+                once(self.run)
             except BaseException:
                 for array, content in zip(self._saved, before):
                     np.copyto(array, content)
                 for part, state in zip(self._moving, states):
                     part.put_back(state)
                 raise
+        elif is_quiet():  # IEEE arithmetic, as eagerly: see core/quiet.py
+            self.run()
         else:
-            with np.errstate(all="ignore"):
-                self.run()
+            quietly(self.run)
 
     def _set_grads(self, tensors: list[Any]) -> None:
         last = []
@@ -247,20 +291,63 @@ class Entry:
     def _is_held(self) -> bool:
         return self._baseline is not None and self._counts() != self._baseline
 
-    def _leaf(self, output: Any, tensors: list[Any]) -> Any:
-        """A leaf of the results."""
+    def _leaf(self, output: Any, tensors: list[Any], made: dict[int, Any]) -> Any:
+        """A leaf of the results; `made` has those that were made already, and memory that several of them share."""
         if output.__class__ is not Output:
             return output
-        if output.argument is not None:
-            return tensors[output.argument]
-        if output.tensor is not None:
-            return output.tensor
-        assert output.value is not None
-        result = wrap(self.memory.view(output.value).copy(), local.state.new_vc)
-        if output.requires_grad:
+        result: Any
+        if output.is_plain:
+            result = wrap(output.place.copy(), local.state.new_vc)
+            if output.requires_grad:
+                ended(result)
+            return result
+        value: Any = output.value
+        if value is None:
+            tensor = output.tensor if output.argument is None else tensors[output.argument]
+            return tensor._grad_meta_.grad if output.grad else tensor
+        result = made.get(id(output))
+        if result is not None:
+            return result
+        result = wrap(self._array(value, made), local.state.new_vc or output.counter)
+        if output.is_leaf:
+            result.requires_grad_()
+        elif output.requires_grad:
             ended(result)
+        made[id(output)] = result
         return result
 
+    def _array(self, value: Value, made: dict[int, Any]) -> np.ndarray:
+        """The array of a result: as it lies, and in memory that is shared with whatever shares it eagerly."""
+        number = value.storage.number
+        if number in self._aliased:
+            return self.memory.view(value)
+        span = self._spans.get(number)
+        if span is None:
+            return self.memory.view(value).copy()
+        memory = made.get(id(span))
+        if memory is None:
+            memory = made[id(span)] = self.memory.view(span).copy()
+        return value.within(memory, -span.offset)
+
+
+def _spans(values: list[Value]) -> dict[int, Value]:
+    together: dict[int, list[Value]] = {}
+    for value in values:
+        if value.storage.kind == "new" and value.size:
+            together.setdefault(value.storage.number, []).append(value)
+    found: dict[int, Value] = {}
+    for number, group in together.items():
+        if len(group) > 1 or not group[0].is_contiguous:
+            start = min([value.offset for value in group])
+            stop = max([value.offset + _extent(value) for value in group])
+            found[number] = Value(group[0].storage, start, np.empty(stop - start, np.uint8))
+    return found
+
+
+def _extent(value: Value) -> int:
+    """The bytes from the first element of an array to its last."""
+    steps = [(size - 1) * stride for size, stride in zip(value.shape, value.strides)]
+    return sum(steps) + value.dtype.itemsize
 
 class Captured:
     """A captured function: call it as the function."""
@@ -273,7 +360,11 @@ class Captured:
         self.split: bool = split
         self._entries: dict[Any, list[Entry]] = {}
         self._eager: set[Any] = set()
+        #: How many signatures there are that differ in values alone, and the last of them.
+        self._outlines: dict[Any, tuple[int, Any]] = {}
         self._last: Any = None
+        #: The key of the last call, and its programs.
+        self._recent: tuple[Any, Any] = None, None
         #: Do calls that look like this one work on a CUDA device?
         self._devices: dict[Any, bool] = {}
 
@@ -282,13 +373,16 @@ class Captured:
         if not is_free(state):
             return self.function(*args, **kwargs)
         tensors, key = signature(args, kwargs, state)
-        if key in self._eager:
+        if self._eager and key in self._eager:
             return self.function(*args, **kwargs)
         if accelerators and self._is_on_device(tensors, key):
             return self._on_device(args, kwargs, tensors, key)
-        entries = self._entries.get(key)
+        recent = self._recent  # whose key is sooner compared than found by its hash
+        entries = recent[1] if key == recent[0] else self._entries.get(key)
         reason = None
         if entries is not None:
+            if entries is not recent[1]:
+                self._recent = key, entries
             for entry in entries:
                 reason = entry.fits(tensors)
                 if reason is not None and waited_for_others():
@@ -303,17 +397,49 @@ class Captured:
                         return entry.replay(tensors)
                     except OtherPath:
                         reason = "a value that the program was split at"
+                    except CaptureError:
+                        raise
+                    except Exception:
+                        # The function itself says what it makes of this, and leaves the world as it was if it fails.
+                        return self._record(args, kwargs, tensors, key, None)
             if len(entries) >= LIMIT:
                 self._give_up(key, reason)
                 return self.function(*args, **kwargs)
+        elif self._is_one_too_many(key):
+            return self.function(*args, **kwargs)
         return self._record(args, kwargs, tensors, key, None)
 
-    def _give_up(self, key: Any, reason: str | None) -> None:
+    def __get__(self, owner: Any, cls: Any = None) -> Any:
+        """As a method: the object is the first argument."""
+        return self if owner is None else MethodType(self, owner)
+
+    def __reduce__(self) -> Any:
+        """A copy makes programs of its own."""
+        return Captured, (self.function, self.backend, self.check, self.split)
+
+    def _is_one_too_many(self, key: Any) -> bool:
+        """May there be no program for these arguments, since there are so many for others?"""
+        outline = in_outline(key)
+        if outline in self._eager:
+            return True
+        count, last = self._outlines.get(outline, (0, None))
+        if count >= LIMIT:
+            self._give_up(outline, first_other(self.function, key, last))
+            return True
+        if len(self._outlines) >= MANY and not count:
+            if MANY not in self._eager:
+                self._give_up(MANY, "the shape, the dtype or the class of an argument", MANY)
+            return True
+        self._outlines[outline] = count + 1, key
+        return False
+
+    def _give_up(self, key: Any, reason: str | None, limit: int = LIMIT) -> None:
         self._eager.add(key)
+        alike = " for calls that look alike" if limit == LIMIT else ""
         warnings.warn(
-            f"{getattr(self.function, '__name__', 'a function')} was captured {LIMIT} times for calls that look alike, "
-            f"since {reason} was another each time; such calls run eagerly from now on",
-            stacklevel=3,
+            f"{getattr(self.function, '__name__', 'a function')} was captured {limit} times{alike}, since {reason} was "
+            "another each time; such calls run eagerly from now on",
+            stacklevel=users_level(),
         )
 
     def _is_on_device(self, tensors: list[Any], key: Any) -> bool:
@@ -357,7 +483,7 @@ class Captured:
             return self._record_now(args, kwargs, tensors, key, first)
 
     def _record_now(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
-        if local.state.grad_enabled and any(tensor._edge_ is not None for tensor in tensors):
+        if local.state.grad_enabled and any(history(tensor) is not None for tensor in tensors):
             return self._record_graph(args, kwargs, tensors, key)
         earlier = [] if first is None or self.split else first.recording.recorder.calls
         if any([call.kind == "check" for call in earlier]):
@@ -372,6 +498,10 @@ class Captured:
             for other in [first, *[one for one in entries if not one.confirmed and one is not first]]:
                 found = difference(other.recording.recorder, recording.recorder)
                 if found is None:
+                    found = other_results(other.recording, recording)
+                    if found is not None:
+                        entries.remove(other)
+                        raise _differs(found)
                     other.build()
                     self._last = other
                     return result

@@ -35,7 +35,7 @@ PAIRS: tuple[Any, ...] = (np.add, np.subtract, np.multiply, np.true_divide, np.m
 class RecordedArray:
     """An array during a recording: `array` is the real one, which the eager run computes with."""
 
-    __slots__ = ("__weakref__", "array", "dtype", "recorder", "shape", "value")
+    __slots__ = ("__weakref__", "array", "dtype", "recorder", "shape", "token", "value")
 
     def __init__(self, array: np.ndarray, recorder: Recorder, value: Any = None) -> None:
         self.array: np.ndarray = array
@@ -135,6 +135,8 @@ class RecordedArray:
     __index__: Any = _refused("__index__", "an index", index)
     __array__: Any = _refused("__array__", "a foreign NumPy call (numpy(), np.asarray)")
     __dlpack__: Any = _refused("__dlpack__", "an export of memory")
+    __dlpack_device__: Any = _refused("__dlpack_device__", "an export of memory")
+    data: Any = property(_refused("__array__", "an export of memory"))
     __array_interface__: Any = property(_interface)
     __reduce__: Any = _refused("__reduce__", "pickling")
 

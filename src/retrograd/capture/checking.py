@@ -21,7 +21,11 @@ def checked(function: Any, entry: Any, args: tuple[Any, ...], kwargs: dict[str, 
     replay has to leave the same.  Optimizers are put back too.
     """
     world = _World(entry, tensors)
-    expected = function(*args, **kwargs)
+    try:
+        expected = function(*args, **kwargs)
+    except BaseException:
+        world.put_back()
+        raise
     left = world.now()
     world.put_back()
     result = entry.replay(tensors)

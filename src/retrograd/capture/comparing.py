@@ -20,15 +20,30 @@ def difference(first: Recorder, second: Recorder) -> str | None:
         call = longer[min(len(first.calls), len(second.calls))]
         counts = f"one run has {len(first.calls)} calls and another {len(second.calls)}"
         return f"{counts}; the first that only one has is {call.name} at {call.where}"
-    written = {value.storage.number for call in first.calls for value in call.writes}
-    for storage, twin in zip(first.storages, second.storages):
-        if storage.kind == "new" == twin.kind:
-            continue
-        if not _is_same_memory(storage, twin, storage.number in written):
+    twins = second.storages
+    of_the_world = [one for one in first.storages if one.kind != "new" and one.number < len(twins)]
+    of_the_world += [first.storages[one.number] for one in twins[: len(first.storages)] if one.kind != "new"]
+    for storage in of_the_world:
+        twin = twins[storage.number]
+        if not _is_same_memory(storage, twin, first):
             where = next((c.where for c in first.calls for v in (*c.reads, *c.writes) if v.storage is storage), None)
             if where is not None:
                 return f"an array of shape {list(storage.array.shape)} that is used at {where} had other values"
     return None
+
+
+def other_results(first: Any, second: Any) -> str | None:
+    """In what the results of two recordings of the same calls differ, or what they leave behind, in words."""
+    if str(first.structure) != str(second.structure):
+        return "the results were of another structure"
+    for position, (one, two) in enumerate(zip(first.leaves, second.leaves)):
+        if one.__class__ is not two.__class__ or not _are_same(one, two):
+            return f"the result number {position} was {one!r} and then {two!r}"
+    left = [
+        {(id(effect.tensor), effect.argument) for effect in recording.grads if effect.value is not None}
+        for recording in (first, second)
+    ]
+    return None if left[0] == left[1] else "a .grad was set in one of them alone"
 
 
 def is_parted_by_a_value(first: Recorder, second: Recorder) -> bool:
@@ -70,12 +85,15 @@ def _are_same(one: Any, two: Any) -> bool:
     return one == two if kind in (int, str, bool) else True
 
 
-def _is_same_memory(one: Storage, two: Storage, written: bool) -> bool:
+def _is_same_memory(one: Storage, two: Storage, recorder: Recorder) -> bool:
     """Memory from outside is the same piece, or has the same content if it is only read; so has a number's."""
     if one.kind != two.kind:
         return False
     if one.kind == "outside":
-        return one.start == two.start or (not written and _has_same_bytes(one.array, two.array))
+        if one.start == two.start:
+            return True
+        written = any([value.storage is one for call in recorder.calls for value in call.writes])
+        return not written and _has_same_bytes(one.array, two.array)
     return one.kind != "number" or _has_same_bytes(one.array, two.array)
 
 

@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-from ..core.where import user_location
+import os
+from sys import _getframe
+from types import FrameType
+
+from ..core.where import Location, is_user_code
+
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+
+
+def is_the_users(filename: str) -> bool:
+    """Is a file a program's, and not one of Python's own library?"""
+    return not filename.startswith((_LIBRARY, "<frozen")) or "site-packages" in filename
+
+
+def users_line(skip: int = 1) -> Location | None:
+    """The innermost line that is neither of this package nor of Python's library."""
+    frame: FrameType | None = _getframe(skip)
+    while frame is not None:
+        if is_user_code(frame.f_code) and is_the_users(frame.f_code.co_filename):
+            return Location(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None
 
 
 class CaptureError(RuntimeError):
@@ -11,7 +32,7 @@ class CaptureError(RuntimeError):
 
 def refuse(what: str, instead: str) -> CaptureError:
     """The error for `what`, with the line of the user's code that is running and what to write instead."""
-    return CaptureError(f"cannot capture {what} at {user_location(2)}: {instead}")
+    return CaptureError(f"cannot capture {what} at {users_line(2)}: {instead}")
 
 
 class OtherPath(Exception):

@@ -23,13 +23,14 @@ from ..core.locks import fork_safe_lock
 from ..core.state import local
 from ..core.version_counter import version_counter
 from ..tensor import Tensor, wrap
-from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from .arguments import history, with_others
 from .errors import CaptureError, refuse
 from .memory import Memory
 from .moving import moving_parts
 from .native import write
 from .recording import Recorder
-from .session import Output, Recording
+from .session import Output, Recording, other_memory, owned_by, twin_of
 from .values import Call, Value
 
 
@@ -55,16 +56,41 @@ class GraphRecording(Recording):
         generator = random.default_generator
         state = generator.get_state()
         try:
-            args, kwargs = tree_map(lambda one: by_id[id(one)] if isinstance(one, Tensor) else one, (args, kwargs))
+            args = tuple([with_others(one, by_id) for one in args])
+            kwargs = {name: with_others(one, by_id) for name, one in kwargs.items()}
             super().__init__(both, args, kwargs, stand_ins, split, native)
         finally:
             generator.set_state(state)
         self.result_leaves = self.leaves[: self.result_structure.num_leaves]
-        self._undo()  # it was a rehearsal
+        self._undo(failed=False)  # it was a rehearsal
+        self._refuse_effects()
+
+    def _refuse_effects(self) -> None:
+        """What a node in somebody's graph does not repeat."""
+        steps = [call for call in self.recorder.calls if call.kind == "python"]
+        if self.grads or steps:
+            what = f"an optimizer's step at {steps[0].where}" if steps else "a backward() that sets .grad"
+            raise CaptureError(
+                f"cannot capture {what} in a function whose result can be differentiated outside: return it detached "
+                "(loss.detach()), or capture the two parts each for itself"
+            )
+        values = [one.value.storage for one in self.result_leaves if one.__class__ is Output and one.value is not None]
+        if len({id(storage) for storage in values}) < len(values):
+            raise CaptureError(
+                "cannot capture results that share memory with one another and can be differentiated: return a clone() "
+                "of one of them"
+            )
 
     def _both(self, function: Any, args: Any, kwargs: Any, stand_ins: list[Any]) -> Any:
         recorder: Recorder = self.recorder
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except RuntimeError as error:
+            if "a leaf Variable that requires grad" not in str(error) or not any([t.requires_grad for t in stand_ins]):
+                raise
+            raise refuse(
+                "a function that writes in place to an argument that requires grad", "let it write to a clone()"
+            ) from error
         leaves, self.result_structure = tree_flatten(result)
         flat = [one for one in leaves if isinstance(one, Tensor)]
         if any(one is stand_in for one in flat for stand_in in stand_ins):
@@ -72,7 +98,7 @@ class GraphRecording(Recording):
         self.differentiable = [position for position, one in enumerate(flat) if one.requires_grad]
         self.parameters = [
             tensor for tensor, _ in recorder.swapped.values()
-            if tensor.requires_grad and tensor._edge_ is None and not any(tensor is one for one in stand_ins)
+            if tensor.requires_grad and history(tensor) is None and not any(tensor is one for one in stand_ins)
         ]  # fmt: skip
         self.inputs = [one for one in stand_ins if one.requires_grad]
         middle = Call("middle", "middle", None, (), {})
@@ -94,7 +120,7 @@ class GraphRecording(Recording):
         with _without_hooks(self.parameters):  # those of the graph around it see what comes of it
             found = gradients([flat[position] for position in self.differentiable], wanted, given, allow_unused=True)
         for one in flat:
-            recorder.freed.add(one._edge_[0]) if one._edge_ is not None else None
+            recorder.freed.add(history(one))
         return result, tuple(found)
 
 
@@ -160,10 +186,21 @@ class GraphEntry:
         recording.program.lay_out()
         self._written: list[np.ndarray] = _written(recording)
         self._moving: list[Any] = moving_parts(recording.program)
+        arguments = {id(tensor) for tensor in recording.tensors}
+        known = dict(recording.recorder.swapped)
+        for tensor in recording.world.tensors:
+            known.setdefault(id(tensor), (tensor, tensor._memory_))
         self._expected: list[tuple[Any, Any, bool]] = [
-            (tensor, array, tensor.requires_grad) for tensor, array in recording.recorder.swapped.values()
-            if not any(tensor is one for one in recording.tensors)
-        ]  # fmt: skip
+            (tensor, array, tensor.requires_grad) for tensor, array in known.values() if id(tensor) not in arguments
+        ]
+        self._owned: dict[int, list[np.ndarray]] = owned_by(recording)
+        written = {value.storage.number for call in recording.program.calls for value in call.writes}
+        #: Arguments that are written to: their positions, and which of the program's arguments they are.
+        self._copied_back: list[tuple[int, int]] = [
+            (position, number)
+            for number, (position, value) in enumerate(zip(recording.taken, recording.arguments, strict=True))
+            if value.storage.number in written
+        ]
         self.instances: list[Instance] = [Instance(recording, backend)]
         #: Tensors of the world that the backward pass reads.
         self.read_later: list[Any] = _read_later(recording)
@@ -182,6 +219,9 @@ class GraphEntry:
         return write(self.recording.program, self.memory, self.backend, True)[0].text()
 
     def fits(self, tensors: list[Any]) -> str | None:
+        reason = other_memory(self.recording, tensors, self._owned, bool(self._copied_back))
+        if reason is not None:
+            return reason
         for tensor, array, requires_grad in self._expected:
             if tensor._memory_ is not array or tensor.requires_grad != requires_grad:
                 return f"a tensor of shape {list(array.shape)}"
@@ -204,8 +244,8 @@ class GraphEntry:
 
     def forward(self, instance: Instance, tensors: list[Any]) -> tuple[list[Any], Any]:
         recording = self.recording
-        for place, tensor in zip(instance.places, tensors):
-            np.copyto(place, tensor._memory_)
+        for place, at in zip(instance.places, recording.taken):
+            np.copyto(place, tensors[at]._memory_)
         program = instance.start()
         saved = [array.copy() for array in self._written]
         states = [part.state() for part in self._moving]
@@ -218,6 +258,8 @@ class GraphEntry:
             for part, state in zip(self._moving, states):
                 part.put_back(state)
             raise
+        for at, number in self._copied_back:
+            np.copyto(tensors[at]._memory_, instance.places[number])
         for tensor, position, more in recording.versions:
             owner = tensor if position is None else tensors[position]
             (owner._vc_ or version_counter(owner)).version += more
@@ -227,7 +269,11 @@ class GraphEntry:
                 continue
             if output.value is None:
                 raise CaptureError("a captured module returned a tensor of the world")
-            results.append(wrap(instance.memory.view(output.value).copy(), local.state.new_vc))
+            array = instance.memory.view(output.value)
+            if output.counter is not None:  # memory of the world
+                results.append(wrap(array, output.counter))
+            else:
+                results.append(wrap(twin_of(array) if array.size else array.copy(), local.state.new_vc))
         return results, program
 
     def backward(self, instance: Instance, program: Any, grads: Any) -> list[Any]:
@@ -288,7 +334,8 @@ class _Captured(Function):
     ) -> Any:
         results, program = entry.forward(instance, tensors)
         ctx.entry, ctx.instance, ctx.program, ctx.token = entry, instance, program, token
-        ctx.save_for_backward(*entry.read_later)
+        shared = [one for one, place in zip(tensors, entry.recording.shared, strict=True) if place is not None]
+        ctx.save_for_backward(*entry.read_later, *shared)
         fixed = [one for position, one in enumerate(results) if position not in entry.recording.differentiable]
         ctx.mark_non_differentiable(*fixed)
         ctx.set_materialize_grads(False)

@@ -1,167 +1,235 @@
-"""What a captured program hangs on beside its arrays: arguments, modes, and what the function reads from the world.
+"""What a captured program hangs on beside its arguments: what the function reads from the world.
 
-A program holds for calls whose arguments look alike and whose world is as it was.  `signature` describes arguments and
-modes; `World` is what the function and the functions of the user that it calls read from closures, global variables,
-default values, modules and objects: numbers by value, everything else by identity.  What an optimizer's step reads is
-its own affair, since the step itself is repeated.
+A program holds for calls whose arguments look alike (arguments.py) and whose world is as it was.  `World` is what the
+function and the functions of the user that it calls read from closures, global variables, default values, arguments,
+modules and objects: numbers by value, everything else by identity.  What a step of the package's optimizers and
+schedulers reads is its own affair, since the step itself is repeated.
+
+Note [What is looked at]
+Of an object, those attributes are watched whose names stand in a function that was looked at, as names or as strings;
+all of them if such a function reads attributes by names that it makes (`getattr(o, f"a{i}")`).  An attribute that is a
+function or an object is looked at in turn, so names and things are found by turns until nothing is new.
 """
 
 from __future__ import annotations
 
+import ctypes
+import dis
 import functools
+import io
+import logging
+import os
+import pickle
+import random
 import sys
-from collections import deque
-from collections.abc import Iterator
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+import threading
+import weakref
+from array import array as number_array
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from operator import attrgetter, is_, itemgetter, methodcaller
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
 
-from ..core import dtypes
-from ..core.state import ThreadState
+from ..core import compiled
 from ..core.where import is_user_code
 from ..nn import Module
 from ..nn.modules.module_hooks import HOOKS_OF_ALL_MODULES
-from ..optim import Optimizer
+from ..optim import Optimizer, lr_scheduler
+from ..random import Generator
 from ..tensor import Tensor
+from .arguments import SCALARS, hooks_of, is_equal
 
-_SCALARS = (int, float, complex, bool, str, bytes, type(None))
+_SCHEDULERS = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
 #: Classes of these packages are not looked into.
-_NOT_WATCHED = {"retrograd", "numpy", "builtins", "threading", "collections"}
-#: Methods that are called without their names: by signs, brackets, calls and `with`.
+_NOT_WATCHED = {"retrograd", "numpy", "builtins", "threading", "logging"}
+_PACKAGE = __name__.partition(".")[0] + "."
+#: Methods that are called without their names: by signs, brackets, calls, `with` and attributes.
 _OPERATORS = {name for cls in (int, float, list, dict, set) for name in vars(cls)} - set(vars(object)) | {
-    "__call__", "__enter__", "__eq__", "__exit__", "__getattr__", "__getattribute__", "__hash__", "__imatmul__",
-    "__matmul__", "__next__", "__rmatmul__", "__torch_function__",
+    "__call__", "__enter__", "__eq__", "__exit__", "__format__", "__ge__", "__get__", "__getattr__",
+    "__getattribute__", "__gt__", "__hash__", "__imatmul__", "__le__", "__lt__", "__matmul__", "__missing__", "__ne__",
+    "__next__", "__repr__", "__rmatmul__", "__set__", "__str__", "__torch_function__",
 }  # fmt: skip
-#: Containers with more entries than this are watched for their length alone.
-_LONG = 256
-
-
-def hooks_of(meta: Any) -> tuple[Any, ...] | None:
-    """The hooks of a tensor, by its AutogradMeta."""
-    if meta is None or not (meta.hooks or meta.post_accumulate_grad_hooks):
-        return None
-    return *(meta.hooks or {}).values(), *(meta.post_accumulate_grad_hooks or {}).values()
-
-
-def signature(args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState) -> tuple[list[Any], Any]:
-    """The tensors among the arguments, and what describes the call."""
-    tensors: list[Any] = []
-    key: list[Any] = [state.grad_enabled, state.inference, dtypes.default[0]]
-    for arg in args:
-        key.append(_one(arg, tensors))
-    for name, arg in kwargs.items():
-        key += (name, _one(arg, tensors))
-    return tensors, tuple(key)
-
-
-def _one(arg: Any, tensors: list[Any]) -> Any:
-    if isinstance(arg, Tensor):
-        for position, other in enumerate(tensors):
-            if other is arg:
-                return "the same", position
-        tensors.append(arg)
-        array, meta = arg._memory_, arg._grad_meta_
-        if array is None or arg._special_ is not None:
-            return arg.__class__, id(arg)
-        return (
-            arg.__class__, array.shape, array.strides, array.dtype, arg._edge_ is not None,
-            meta is not None and (meta.requires_grad, meta.is_view, meta.hooks is None),
-        )  # fmt: skip
-    if isinstance(arg, _SCALARS):
-        return arg.__class__, repr(arg)
-    if arg.__class__ in (list, tuple):
-        return arg.__class__, tuple([_one(one, tensors) for one in arg])
-    if arg.__class__ is dict:
-        return dict, tuple([(name, _one(one, tensors)) for name, one in arg.items()])
-    return arg.__class__, id(arg)
+#: Methods of modules and functions that the package calls.
+_CALLED = {"forward", "backward", "jvp", "setup_context", "vjp", "vmap"}
+#: Containers of more entries are watched for their length alone, and those of more than `_MANY` are not looked into.
+_LONG, _MANY = 1 << 16, 1 << 12
+#: Arrays of more bytes are not watched.
+_MUCH = 1 << 16
+_CONTAINERS = (dict, list, tuple, set)
+_NOTHING_INSIDE = (*SCALARS, CodeType)
+_NUMBERS = frozenset((int, float, bool, type(None)))
+#: What stands for something that is not there.
+_GONE: Any = object()
 
 
 class World:
-    """What a function reads from outside, as it was."""
+    """What a function reads from outside, as it was. `given` are things among its arguments, with their names."""
 
-    def __init__(self, function: Any) -> None:
-        self.cells: list[tuple[Any, Any, str]] = []
-        self.items: list[tuple[Any, Any, Any, str]] = []
-        self.lengths: list[tuple[Any, int, str]] = []
-        self.arrays: list[tuple[Any, Any, str]] = []
+    def __init__(self, function: Any, given: Sequence[tuple[Any, str]] = ()) -> None:
         self.tensors: list[Any] = []
         self.optimizers: list[Optimizer] = []
-        self.sets: list[tuple[Any, Any, str]] = []
+        self.arrays: list[tuple[Any, bytes, str]] = []
+        #: Something that nobody can watch, in words.
+        self.refused: str | None = None
+        self._cells: list[tuple[Any, Any, str]] = []
+        self._watched: dict[tuple[int, bool], _Watched] = {}
+        self._lengths: list[tuple[Any, int, str]] = []
+        self._empty: list[Any] = []
+        self._sets: list[tuple[Any, Any, str]] = []
+        self._randoms: dict[int, tuple[Any, Any, str]] = {}
+        self._schedulers: list[tuple[Any, str]] = []
+        #: Containers of the package's objects, by content: others may change them between calls, but no step.
+        self._inside: list[tuple[Any, str, Any, str]] = []
+        self._files: list[tuple[Any, Any, str]] = []
         self._seen: dict[int, Any] = {}
         self._seen_classes: dict[int, Any] = {}
         #: Names in the functions that were looked at, and what has attributes by such names, in a dictionary.
-        self._names: set[Any] = {"forward"}
+        self.names: set[Any] = set(_CALLED)
+        self._any_name: bool = False
         self._holders: list[tuple[Any, str]] = []
         self._noted: set[tuple[int, Any]] = set()
         for hooks in HOOKS_OF_ALL_MODULES:
             self._dictionary(hooks, "a hook of all modules, number {}")
-        todo: list[tuple[Any, str]] = [(function, getattr(function, "__name__", "the function"))]
+        todo: list[tuple[Any, str]] = [(function, getattr(function, "__name__", "the function")), *given]
         while todo:
             one, name = todo.pop()
-            if id(one) not in self._seen and not isinstance(one, (*_SCALARS, BuiltinFunctionType, CodeType)):
+            if one.__class__ is str:
+                self.names.add(one)
+            elif id(one) not in self._seen and not isinstance(one, _NOTHING_INSIDE):
                 self._seen[id(one)] = one
                 todo += self._look(one, name)
             if not todo:
                 todo = self._read()
+        if "_version" in self.names:
+            self.refused = "the version of a tensor (_version)"
+        self._seal()
+
+    # ------------------------------------------------------------------------------------------------ looking at things
 
     def _look(self, one: Any, name: str) -> list[tuple[Any, str]]:
         """Note what `one` holds, and give back what to look at next."""
-        if isinstance(one, Tensor):
-            self.tensors.append(one)
-            return []
-        if isinstance(one, type):
-            self._class(one, name)
-            made_by = [getattr(one, key, None) for key in ("__new__", "__init__")]  # which a call of it runs
-            return [(method, name) for method in made_by if isinstance(method, FunctionType)]
-        if isinstance(one, ModuleType):
-            if _is_users_module(one):
-                self._holders.append((vars(one), name))
-            return []
-        if isinstance(one, FunctionType):
-            return self._function(one, name)
-        if isinstance(one, MethodType):
-            return [(one.__func__, name), (one.__self__, name.rpartition(".")[0] or "self")]
-        if isinstance(one, functools.partial):
-            return [(one.func, name), (list(one.args), name), (one.keywords, name)]
-        if isinstance(one, Optimizer):
-            self.optimizers.append(one)
-            for group in one.param_groups:
-                self.lengths.append((group["params"], len(group["params"]), f"{name}.param_groups"))
-                self.tensors += group["params"]
-            self.lengths.append((one.param_groups, len(one.param_groups), f"{name}.param_groups"))
-            return []
-        if isinstance(one, dict):
+        if one.__class__ is dict or one.__class__ is OrderedDict:
             return self._dictionary(one, name + "[{!r}]")
-        if isinstance(one, (set, frozenset)):
-            if len(one) <= _LONG:
-                self.sets.append((one, frozenset(one), name))
-            return []
-        if isinstance(one, (list, tuple, deque)):
-            if not isinstance(one, tuple):
-                self.lengths.append((one, len(one), name))
-            if len(one) > _LONG:
-                return []
-            for position, value in enumerate(one):
-                if not isinstance(one, tuple):
-                    self.items.append((one, position, value, f"{name}[{position}]"))
-            return [(value, f"{name}[{position}]") for position, value in enumerate(one)]
-        if isinstance(one, Module):
-            self._class(type(one), name)
-            return self._dictionary(one.__dict__, name + ".{}")
-        if isinstance(one, np.ndarray):
-            if one.size <= _LONG and one.dtype.kind in "biufc":
-                self.arrays.append((one, one.copy(), name))
-            return []
-        if not _is_of_the_user(type(one)):
-            return []
+        found = self._look_inside(one, name)
+        if isinstance(one, (Tensor, type, FunctionType)) or not _is_of_the_user(type(one)) or _steps_by_itself(one):
+            return found
         attributes = getattr(one, "__dict__", None)
-        if attributes.__class__ is dict:
-            self.lengths.append((attributes, len(attributes), name))
+        if attributes.__class__ is dict and not isinstance(one, Module):
+            self._lengths.append((attributes, len(attributes), name))
             self._holders.append((attributes, name))
         if any(["__slots__" in vars(cls) for cls in type(one).__mro__ if _is_of_the_user(cls)]):
             self._holders.append((_Slots(one), name))
         self._class(type(one), name)
+        return found
+
+    def _look_inside(self, one: Any, name: str) -> list[tuple[Any, str]]:
+        if isinstance(one, Tensor):
+            self.tensors.append(one)
+            if getattr(one, "__dict__", None):
+                self._holders.append((one.__dict__, name))
+            return [(hook.one, f"a hook of {name}") for hook in hooks_of(one._grad_meta_) or ()]
+        if isinstance(one, type):
+            self._class(one, name)
+            self._class(type(one), name)
+            made_by = [getattr(one, key, None) for key in ("__new__", "__init__")]  # which a call of it runs
+            return [(method, name) for method in made_by if isinstance(method, FunctionType)]
+        if isinstance(one, ModuleType):
+            return self._python_module(one, name)
+        if isinstance(one, FunctionType):
+            return self._function(one, name)
+        if isinstance(one, MethodType):
+            return [(one.__func__, name), (one.__self__, name.rpartition(".")[0] or "self")]
+        if isinstance(one, (BuiltinFunctionType, MethodWrapperType)):  # of an object, or of none
+            owner = one.__self__
+            return [] if isinstance(owner, (ModuleType, type)) else [(owner, name.rpartition(".")[0] or name)]
+        if isinstance(one, functools.partial):
+            return [(one.func, name), (list(one.args), name), (one.keywords, name)]
+        if isinstance(one, Optimizer):
+            return self._optimizer(one, name)
+        if isinstance(one, _SCHEDULERS):
+            self._schedulers.append((one, name))
+            return []
+        if isinstance(one, (dict, MappingProxyType)):
+            return self._dictionary(one, name + "[{!r}]")
+        if isinstance(one, (set, frozenset)):
+            if len(one) <= _LONG:
+                self._sets.append((one, frozenset(one), name))
+            return []
+        if isinstance(one, (list, tuple, deque)):
+            return self._sequence(one, name)
+        if isinstance(one, Module):
+            cls = type(one)
+            self._class(cls, name)
+            if id(cls) not in self._seen_classes:  # one of the package's, whose forward somebody may replace
+                self._seen_classes[id(cls)] = cls
+                self._note(_Slots(cls), "forward", f"{cls.__name__}.forward")
+            return self._dictionary(one.__dict__, name + ".{}", whole=True)
+        if isinstance(one, np.ndarray):
+            if one.nbytes <= _MUCH and one.dtype.kind in "biufc":
+                self.arrays.append((one, one.tobytes(), name))
+            return []
+        if isinstance(one, (bytearray, number_array, ctypes._SimpleCData, ctypes.Structure, ctypes.Array)):
+            self.arrays.append((one, bytes(one), name))
+            return []
+        return self._rare(one, name)
+
+    def _rare(self, one: Any, name: str) -> list[tuple[Any, str]]:
+        if isinstance(one, (random.Random, np.random.RandomState, np.random.Generator)):
+            self._randoms[id(one)] = one, _drawn(one), name
+            return []
+        if isinstance(one, (attrgetter, methodcaller)):
+            labels = [given for given in one.__reduce__()[1] if given.__class__ is str]
+            return [(label, name) for given in labels for label in given.split(".")]
+        if isinstance(one, logging.Logger):  # what it does is refused, unless it is silent
+            for key in ("level", "disabled"):
+                self._note(vars(one), key, f"{name}.{key}")
+            return []
+        if isinstance(one, weakref.ref):
+            return [(one(), name)]
+        if isinstance(one, ContextVar):
+            self._note(_Context(one), "", name)
+            return [(one.get(None), name)]
+        if isinstance(one, threading.local):
+            self._holders.append((_ThreadsOwn(one), name))
+            return []
+        attributes = getattr(one, "__dict__", None)
+        if attributes.__class__ is dict and "__wrapped__" in attributes:  # something before a function
+            return [(attributes["__wrapped__"], name)]
+        if type(one).__module__.startswith(_PACKAGE) and not isinstance(one, Generator):
+            # The package may fill in what it needs; it has to be the same from then on.
+            if attributes.__class__ is dict:
+                found = {key: value for key, value in attributes.items() if not isinstance(value, _CONTAINERS)}
+                self._watched[id(attributes), False] = _Watched(attributes, name + ".", found)
+                for key in attributes.keys() - found.keys():
+                    self._inside.append((attributes, key, _content(attributes[key]), f"{name}.{key}"))
+                return [(value, f"{name}.{key}") for key, value in found.items()]
+        elif isinstance(one, io.IOBase):
+            self._files.append((one, _told(one), name))
+        elif (hasattr(type(one), "__next__") and not _is_of_the_user(type(one))) or _is_of_itertools(one):
+            self.refused = self.refused or f"the iterator {name}, whose place nobody watches"
+        return []
+
+    def _python_module(self, one: ModuleType, name: str) -> list[tuple[Any, str]]:
+        if _is_users_module(one) or (one.__name__ + ".").startswith(_PACKAGE):
+            self._holders.append((vars(one), name))
+        elif one is random:
+            return [(random.random, name)]  # which all functions of this module draw from
+        elif one is np or one is np.random:
+            self._holders.append((_NumPysRandom(), name))
+        elif one is os:
+            self._holders.append(({"environ": os.environ, "getenv": os.environ}, name))
         return []
 
     def _class(self, cls: type, name: str) -> None:
@@ -171,34 +239,91 @@ class World:
                 self._seen_classes[id(one)] = one
                 self._holders.append((vars(one), name))
 
+    def _optimizer(self, one: Optimizer, name: str) -> list[tuple[Any, str]]:
+        """Whose parameters are watched; of one of the user's, everything, if its step is recorded."""
+        self.optimizers.append(one)
+        if not _steps_by_itself(one):
+            return [(one.param_groups, f"{name}.param_groups"), (one.state, f"{name}.state")]
+        label = f"{name}.param_groups"
+        self._note(vars(one), "param_groups", label)
+        self._lengths.append((one.param_groups, len(one.param_groups), label))
+        for group in one.param_groups:
+            self._note(group, "params", label)
+            self._sequence(group["params"], label)
+        return [(param, label) for group in one.param_groups for param in group["params"]]
+
+    def _sequence(self, one: Any, name: str) -> list[tuple[Any, str]]:
+        if not isinstance(one, tuple):
+            self._lengths.append((one, len(one), name))
+        if len(one) > _LONG:
+            return []
+        if not isinstance(one, tuple) and not one:
+            self._empty.append(one)
+        elif not isinstance(one, tuple):
+            self._watched[id(one), True] = _Watched(one, name + "[{}]", list(one))
+        return [(value, f"{name}[{position}]") for position, value in enumerate(one)] if len(one) <= _MANY else []
+
+    def _dictionary(self, one: Any, name: str, whole: bool = False) -> list[tuple[Any, str]]:
+        self._lengths.append((one, len(one), name.partition("{")[0].rstrip("[.")))
+        if len(one) > _LONG and not whole:
+            return []
+        if not one:
+            if isinstance(one, dict):
+                self._empty.append(one)
+            return []
+        if (id(one), False) in self._watched:
+            for key, value in one.items():
+                self._note(one, key, name.format(key), value)
+        else:
+            watched = self._watched[id(one), False] = _Watched(one, name)
+            watched.keys, watched.values = list(one), list(one.values())
+            self._noted.update([(id(one), key) for key in one])
+        self._watched[id(one), False].whole = True
+        if len(one) > _MANY and not whole:
+            return []
+        return [(value, name.format(key)) for key, value in one.items() if value.__class__ not in _NUMBERS]
+
+    def _note(self, container: Any, key: Any, name: str, value: Any = _GONE) -> None:
+        """Watch an entry of a container."""
+        if (id(container), key) in self._noted:
+            return
+        self._noted.add((id(container), key))
+        watched = self._watched.get((id(container), False))
+        if watched is None:
+            watched = self._watched[id(container), False] = _Watched(container)
+        watched.add(key, container[key] if value is _GONE else value, name)
+
     def _read(self) -> list[tuple[Any, str]]:
         """Of objects, classes and modules, note what a function that was looked at has a name for."""
         found: list[tuple[Any, str]] = []
-        names = self._names
+        names = self.names
+        everything = self._any_name or "__dict__" in names or "vars" in names
+        read = names | _OPERATORS
         for container, name in self._holders:
             keys = list(container)
-            if "__dict__" not in names and "vars" not in names:
-                keys = [key for key in keys if key in names or key in _OPERATORS]
+            if not everything or "__name__" in container:  # of a Python module, never all
+                keys = [key for key in keys if key in read] if len(keys) < len(read) else _common(read, container)
             for key in keys:
                 if (id(container), key) in self._noted:
                     continue
-                self._noted.add((id(container), key))
                 value = container[key]
-                self.items.append((container, key, value, f"{name}.{key}"))
+                self._note(container, key, f"{name}.{key}", value)
                 if isinstance(value, (staticmethod, classmethod)):
                     value = value.__func__
                 elif isinstance(value, property):
                     value = value.fget
                 found.append((value, f"{name}.{key}"))
+        if "param_groups" in names:
+            groups = [group for one in self.optimizers for group in one.param_groups]
+            found += [(group, "param_groups") for group in groups if id(group) not in self._seen]
+        for scheduler, name in self._schedulers:
+            known = set(vars(scheduler)) & names | ({"_last_lr"} if "get_last_lr" in names else set())
+            for key in known - {"optimizer", "step"}:
+                if (id(vars(scheduler)), key) not in self._noted:
+                    value = vars(scheduler).get(key)
+                    self._note(vars(scheduler), key, f"{name}.{key}", value)
+                    found.append((value, f"{name}.{key}"))
         return found
-
-    def _dictionary(self, one: dict[Any, Any], name: str) -> list[tuple[Any, str]]:
-        self.lengths.append((one, len(one), name.partition("{")[0].rstrip("[.")))
-        if len(one) > _LONG:
-            return []
-        for key, value in one.items():
-            self.items.append((one, key, value, name.format(key)))
-        return [(value, name.format(key)) for key, value in one.items()]
 
     def _function(self, function: FunctionType, name: str) -> list[tuple[Any, str]]:
         if not is_user_code(function.__code__):
@@ -210,52 +335,193 @@ class World:
                 value = cell.cell_contents
             except ValueError:  # not set yet
                 continue
-            self.cells.append((cell, value, label))
+            self._cells.append((cell, value, label))
             found.append((value, label))
         codes = [function.__code__]
         for code in codes:
             codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-            self._names.update(code.co_names, [one for one in code.co_consts if one.__class__ is str])
+            self.names.update(code.co_names, [one for one in code.co_consts if one.__class__ is str])
+            self._any_name = self._any_name or _makes_names(code)
         known = function.__globals__
         for label in dict.fromkeys([label for code in codes for label in code.co_names]):
             if label in known:
                 value = known[label]
-                if not isinstance(value, BuiltinFunctionType):
-                    self.items.append((known, label, value, label))
-                    found.append((value, label))
+                self._note(known, label, label, value)
+                found.append((value, label))
+            else:  # it may be imported inside
+                package = known.get("__package__")
+                for module in (sys.modules.get(label), sys.modules.get(f"{package}.{label}") if package else None):
+                    if module is not None and _is_users_module(module):
+                        found.append((module, label))
         if function.__dict__:
             found += self._dictionary(function.__dict__, name + ".{}")
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             found.append((value, f"a default value of {name}"))
         return found
 
+    # -------------------------------------------------------------------------------------------------- is it as it was
+
+    def _seal(self) -> None:
+        for watched in self._watched.values():
+            watched.seal()
+        self._of_cells: list[Any] = [cell for cell, _, _ in self._cells]
+        self._in_cells: list[Any] = [value for _, value, _ in self._cells]
+        self._sized: list[Any] = [container for container, _, _ in self._lengths]
+        self._sizes: list[int] = [length for _, length, _ in self._lengths]
+        self._checks: list[tuple[Any, Any, Any, Any]] = [
+            (watched.read, watched.container, watched.values, watched) for watched in self._watched.values()
+        ]
+
+    def settle(self) -> None:
+        """A step has run: what the package has filled in meanwhile is as it shall be."""
+        for watched in self._watched.values():
+            if watched.settles:
+                watched.settle()
+        self._seal()
+
     def changed(self) -> str | None:
         """What is not as it was, if anything."""
-        for cell, value, name in self.cells:
-            now = cell.cell_contents
-            if now is not value and not _equal(now, value):
-                return name
-        for container, key, value, name in self.items:
+        if compiled.library is not None:
+            same = compiled.library.is_same_world(
+                self._of_cells, self._in_cells, self._checks, self._sized, self._sizes
+            )
+            if same and not self._sets and not self.arrays:
+                return None
+        if self._cells:
             try:
-                now = container[key]
-            except (KeyError, IndexError):
+                now = [cell.cell_contents for cell in self._of_cells]
+            except ValueError:
+                return "a variable that is gone"
+            if not all(map(is_, now, self._in_cells)):
+                for (_, value, name), one in zip(self._cells, now):
+                    if one is not value and not is_equal(one, value):
+                        return name
+        for read, container, values, watched in self._checks:
+            try:
+                if all(map(is_, read(container), values)):
+                    continue
+            except (KeyError, IndexError, AttributeError):
+                pass
+            name = watched.changed()
+            if name is not None:
                 return name
-            if now is not value and not _equal(now, value):
-                return name
-        for container, length, name in self.lengths:
-            if len(container) != length:
-                return name
-        for entries, content, name in self.sets:
+        if list(map(len, self._sized)) != self._sizes:
+            return next(name for container, length, name in self._lengths if len(container) != length)
+        for entries, content, name in self._sets:
             if entries != content:
                 return name
         for array, content, name in self.arrays:
-            if array.shape != content.shape or array.tobytes() != content.tobytes():
+            if (array.tobytes() if isinstance(array, np.ndarray) else bytes(array)) != content:
                 return name
         return None
 
+    def put_back(self) -> None:
+        """Have variables and entries of lists and dictionaries as they were: the step is refused for changing one."""
+        for cell, value, _ in self._cells:
+            cell.cell_contents = value
+        for watched in self._watched.values():
+            watched.put_back()
+        for container in self._empty:
+            if container:
+                container.clear()
+
+    def changed_inside(self) -> str | None:
+        """What a step has changed that is watched while it is recorded alone."""
+        for attributes, key, content, name in self._inside:
+            if _content(attributes.get(key)) != content:
+                return name
+        return next((f"the file {name}" for file, place, name in self._files if _told(file) != place), None)
+
+    def drawn_from(self) -> str | None:
+        """The generator of Python's or NumPy's that has moved since, if there is one; it is put back."""
+        found = None
+        for one, state, name in self._randoms.values():
+            if _drawn(one) != state:
+                found = name
+                _put_back(one, state)
+        return found
+
+
+class _Watched:
+    """Entries of a container, as they were: `read` gives what they are now, in the same order.
+
+    It may be a sequence as a whole, or the attributes of an object of the package, which may fill in some at first.
+    """
+
+    def __init__(self, container: Any, label: str = "", entries: Any = None) -> None:
+        self.container: Any = container
+        self.label: str = label
+        self.settles: bool = entries.__class__ is dict
+        is_list = entries.__class__ is list
+        #: Are these all entries that it has?
+        self.whole: bool = is_list
+        self.is_list: bool = is_list
+        self.keys: list[Any] = list(entries) if self.settles else list(range(len(entries))) if is_list else []
+        self.values: list[Any] = list(entries.values()) if self.settles else entries or []
+        self.names: list[str] = []
+        self.read: Callable[[Any], Any] = tuple
+
+    def add(self, key: Any, value: Any, name: str) -> None:
+        if self.label:
+            self.names, self.label = [self.label.format(known) for known in self.keys], ""
+        self.keys.append(key)
+        self.values.append(value)
+        self.names.append(name)
+
+    def seal(self) -> None:
+        if self.is_list or self.read is not tuple:
+            return
+        if self.settles or (isinstance(self.container, dict) and type(self.container) not in (dict, OrderedDict)):
+            self.read = self._entries  # which makes none, as brackets may
+        else:
+            self.read = itemgetter(*self.keys, self.keys[0])  # at least two, so that it gives a tuple
+
+    def _entries(self, container: Any) -> list[Any]:
+        return [dict.get(container, key, _GONE) for key in self.keys]
+
+    def settle(self) -> None:
+        found = {key: value for key, value in self.container.items() if not isinstance(value, _CONTAINERS)}
+        self.keys, self.values = list(found), list(found.values())
+
+    def changed(self) -> str | None:
+        for position, (key, value) in enumerate(zip(self.keys, self.values)):
+            try:
+                now = self.container[key]
+            except (KeyError, IndexError, AttributeError):
+                now = _GONE
+            if now is not value and not is_equal(now, value):
+                if self.names:
+                    return self.names[position]
+                return f"{self.label}{key}" if self.settles else self.label.format(key)
+        return None
+
+    def put_back(self) -> None:
+        container = self.container
+        if self.is_list:
+            if list(map(id, container)) != list(map(id, self.values)):
+                container.clear()
+                container.extend(self.values)
+        elif isinstance(container, dict) and not self.settles:
+            for key, value in zip(self.keys, self.values):
+                if dict.get(container, key, _GONE) is not value:
+                    dict.__setitem__(container, key, value)
+            for key in set(container) - set(self.keys) if self.whole else ():
+                dict.__delitem__(container, key)
+        elif container.__class__ is _Slots and not isinstance(container.one, type):
+            for key, value in zip(self.keys, self.values):
+                setattr(container.one, key, value)
+
+
+# --------------------------------------------------------------------------------------- what is read like a dictionary
+
+
+def _common(names: set[Any], container: Any) -> list[Any]:
+    """The names that a large container has."""
+    return sorted([name for name in names if name in container and name.__class__ is str])
+
 
 class _Slots:
-    """The slots of an object as a dictionary."""
+    """The slots of an object."""
 
     def __init__(self, one: Any) -> None:
         self.one: Any = one
@@ -268,25 +534,119 @@ class _Slots:
                     yield slot
 
     def __getitem__(self, key: str) -> Any:
-        try:
-            return getattr(self.one, key)
-        except AttributeError:
-            raise KeyError(key) from None
+        return getattr(self.one, key)
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+
+class _ThreadsOwn(_Slots):
+    """What a thread has of its own."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(vars(self.one)))
+
+
+class _Context:
+    """A context variable."""
+
+    def __init__(self, one: ContextVar[Any]) -> None:
+        self.one: ContextVar[Any] = one
+
+    def __getitem__(self, key: str) -> Any:
+        return self.one.get(_GONE)
+
+
+class _NumPysRandom:
+    """The generator behind the functions of np.random, by the name that says whether a function has to do with it."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("random",))
+
+    def __getitem__(self, key: str) -> Any:
+        return np.random.mtrand._rand  # type: ignore[attr-defined]
+
+    def __contains__(self, key: object) -> bool:
+        return False
+
+
+def _told(file: Any) -> Any:
+    """Where a file is read or written next; None if it cannot say."""
+    try:
+        return file.tell()
+    except (OSError, ValueError):
+        return None
+
+
+def _steps_by_itself(one: Any) -> bool:
+    """Is it an optimizer whose step is repeated as it is: one of the package's, or one that a scheduler counts?"""
+    return isinstance(one, Optimizer) and (type(one).__module__.startswith(_PACKAGE) or "step" in vars(one))
+
+
+def _content(one: Any) -> Any:
+    """What is in a container: numbers by value, all else by identity."""
+    if isinstance(one, dict):
+        return [(_content(key), _content(value)) for key, value in one.items()]
+    if isinstance(one, (list, tuple)):
+        return [_content(value) for value in one]
+    return repr(one) if isinstance(one, SCALARS) else id(one) if not isinstance(one, set) else sorted(map(id, one))
+
+
+def _drawn(one: Any) -> Any:
+    """Where a generator of Python's or NumPy's stands."""
+    if isinstance(one, random.Random):
+        return one.getstate()
+    if isinstance(one, np.random.RandomState):
+        return pickle.dumps(one.get_state(legacy=False))
+    return pickle.dumps(one.bit_generator.state)
+
+
+def _put_back(one: Any, state: Any) -> None:
+    if isinstance(one, random.Random):
+        one.setstate(state)
+    elif isinstance(one, np.random.RandomState):
+        one.set_state(pickle.loads(state))
+    else:
+        one.bit_generator.state = pickle.loads(state)
+
+
+def _makes_names(code: CodeType) -> bool:
+    """Does it read attributes by names that do not stand in it?"""
+    if "getattr" not in code.co_names:
+        return False
+    steps = [one for one in dis.get_instructions(code) if one.opname not in ("PRECALL", "KW_NAMES", "PUSH_NULL")]
+    for start, step in enumerate(steps):
+        if step.argval != "getattr" or step.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+            continue
+        end = next((i for i in range(start, len(steps)) if steps[i].opname.startswith("CALL")), None)
+        if end is None:
+            return True
+        given = steps[start + 1 : end]
+        name = given[-1] if steps[end].arg == 2 else given[-2] if len(given) > 1 else None
+        if name is None or name.opname != "LOAD_CONST" or name.argval.__class__ is not str:
+            return True
+    return False
+
+
+def _is_of_itertools(one: Any) -> bool:
+    return type(one).__module__ == "itertools"
 
 
 def _is_users_module(module: ModuleType) -> bool:
     first = module.__name__.partition(".")[0]
-    return first == "__main__" or not (
-        first.startswith("_") or first in _NOT_WATCHED or first in sys.stdlib_module_names
-    )
+    return first == "__main__" or not (first in _NOT_WATCHED or first in sys.stdlib_module_names)
 
 
 def _is_of_the_user(cls: type) -> bool:
     """Is it a class of a program, and not one of Python, NumPy or this package?"""
-    module = getattr(cls, "__module__", None) or ""
+    return _is_a_users(getattr(cls, "__module__", None) or "")
+
+
+@functools.lru_cache(4096)
+def _is_a_users(module: str) -> bool:
     first = module.partition(".")[0]
-    return module == "__main__" or not (first.startswith("_") or first in _NOT_WATCHED)
+    if module == "__main__":
+        return True
+    return not (first in _NOT_WATCHED or (first.startswith("_") and first in sys.stdlib_module_names))
 
 
-def _equal(now: Any, before: Any) -> bool:
-    return now.__class__ is before.__class__ and isinstance(now, _SCALARS) and repr(now) == repr(before)

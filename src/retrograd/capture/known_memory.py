@@ -11,10 +11,9 @@ from __future__ import annotations
 import bisect
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from .errors import CaptureError, refuse
-from .values import Storage, Value, address
+from .values import Storage, Value, address, bounds, living
 
 
 class KnownMemory:
@@ -25,7 +24,7 @@ class KnownMemory:
         self._starts: list[int] = []
         self._by_start: list[Storage] = []
         #: Storages whose address nobody has asked for yet.
-        self._unplaced: list[Storage] = []
+        self.unplaced: list[Storage] = []
 
     def add_storage(self, array: np.ndarray, kind: str, whole: bool = True) -> Storage:
         if not array.size:
@@ -35,8 +34,8 @@ class KnownMemory:
         owner = array
         while whole and isinstance(getattr(owner, "base", None), np.ndarray):
             owner = owner.base  # type: ignore[assignment]
-        start, stop = byte_bounds(owner)
-        low, high = byte_bounds(array)
+        start, stop = bounds(owner)
+        low, high = (start, stop) if array is owner else bounds(array)
         if low < start or high > stop:
             owner, start, stop = array, low, high
         storage = Storage(len(self.storages), owner, stop - start, kind, start)
@@ -45,8 +44,6 @@ class KnownMemory:
         return storage
 
     def _place(self, storage: Storage) -> None:
-        if storage.array is None:
-            return  # it is gone, and nobody can come with a part of it
         position = bisect.bisect_right(self._starts, storage.start)
         self._starts.insert(position, storage.start)
         self._by_start.insert(position, storage)
@@ -55,12 +52,11 @@ class KnownMemory:
         """The value that an array is, if its memory is known."""
         if not array.size:
             return None
-        if self._unplaced:
-            for storage in self._unplaced:
+        if self.unplaced:
+            for storage in living(self.unplaced):  # of another nobody can come with a part
                 self._place(storage)
-            self._unplaced = []
-        start = address(array)
-        low, high = (start, start + array.nbytes) if array.flags.c_contiguous else byte_bounds(array)
+            self.unplaced.clear()
+        low, high = bounds(array)
         position = bisect.bisect_right(self._starts, low) - 1
         while position >= 0 and self._by_start[position].array is None:  # its memory is another's now
             del self._starts[position], self._by_start[position]
@@ -73,7 +69,7 @@ class KnownMemory:
             return None
         if high > begin + storage.size:
             raise CaptureError("cannot capture arrays that share a part of their memory in a way that is not known")
-        return Value(storage, start - begin, array)
+        return Value(storage, address(array) - begin, array)
 
     def made(self, array: np.ndarray, kind: str = "new") -> Value:
         """The value of an array that was just made and owns its memory."""
@@ -83,7 +79,7 @@ class KnownMemory:
         storages = self.storages
         storage = Storage(len(storages), array, size, kind)
         storages.append(storage)
-        self._unplaced.append(storage)
+        self.unplaced.append(storage)
         return Value(storage, 0, array)
 
     def part(self, whole: Value, array: np.ndarray) -> Value:

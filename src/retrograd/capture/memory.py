@@ -24,7 +24,7 @@ class Memory:
         self.own: dict[int, np.ndarray] = {}
         #: Views by where they lie and what they look like, and by the values themselves, which are read several times.
         self._views: dict[Any, np.ndarray] = {}
-        self._by_value: dict[int, tuple[Value, np.ndarray]] = {}
+        self.by_value: dict[Value, np.ndarray] = {}
         for value in program.arguments:
             self._allocate(value)
         for number in program.kept - program.fresh:
@@ -61,9 +61,9 @@ class Memory:
         """The array of a value; None if it has no memory here."""
         if value.array is not None:
             return value.array
-        known = self._by_value.get(id(value))
+        known = self.by_value.get(value)
         if known is not None:
-            return known[1]
+            return known
         number = value.storage.number
         if number in self.program.fresh:
             return value.within(self.own[number]) if number in self.own else None
@@ -83,7 +83,7 @@ class Memory:
             else:
                 return None  # it is not in this memory
             self._views[key] = found
-        self._by_value[id(value)] = value, found
+        self.by_value[value] = found
         return found
 
     def address(self, value: Value) -> int:

@@ -11,7 +11,11 @@ import builtins
 import contextlib
 import functools
 import gc
+import io
+import logging
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from threading import get_ident
 from types import FunctionType
@@ -21,14 +25,17 @@ import numpy as np
 
 from .. import kernels, random
 from .._generated import functions as generated
-from ..core import devices
+from ..core import compiled, devices
 from ..core.locks import fork_safe_lock
 from ..core.state import local
+from ..core.version_counter import INFERENCE
+from ..core.where import is_user_code
 from ..ops.uninitialized import Memory
 from ..optim import Optimizer, lr_scheduler
+from ..optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 from ..tensor import Tensor, wrap
 from .arrays import RecordedArray, unboxed
-from .errors import refuse
+from .errors import is_the_users, refuse
 from .kernel_kinds import is_metadata
 from .lowering import LOWERED, seen_through
 from .moving import MovingGenerator, MovingOptimizer, moving_with
@@ -52,7 +59,27 @@ def waited_for_others() -> bool:
 
 _PACKAGE = __name__.partition(".")[0] if __name__ else "retrograd"
 _wrappers: dict[Any, Any] = {}
-_places: tuple[Any, list[tuple[dict[str, Any], str, Any, Any]]] = (None, [])
+
+
+class Places:
+    """The names of a module that stand for kernels: the kernels, and their wrappers."""
+
+    __slots__ = ("kernels", "names", "wrappers")
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.names: dict[str, Any] = names
+        self.kernels: dict[str, Any] = {}
+        self.wrappers: dict[str, Any] = {}
+
+    def put_back(self) -> None:
+        """Let the names stand for the kernels again, but for those that something else came before meanwhile."""
+        for key, wrapper in self.wrappers.items():
+            if self.names[key] is wrapper or _bare(self.names[key]) is self.names[key]:
+                self.names[key] = self.kernels[key]
+
+
+#: What `_all_places` found, and what was imported then.
+_places: tuple[Any, list[Places]] = (None, [])
 
 
 def _bare(function: Any) -> Any:
@@ -77,15 +104,26 @@ def _by_kernels() -> tuple[dict[Any, Any], dict[Any, Any]]:
     return lowered, ufuncs
 
 
+class _Family:
+    """What is to be known of all kernels of a module: one for many wrappers."""
+
+    def __init__(self, module: str) -> None:
+        self.is_random: bool = module.endswith("kernels.random")
+        self.metadata: bool = is_metadata(module)
+        self.of_numbers: bool = module.endswith("kernels.promotion")
+        self.views: bool = module.endswith("kernels.shape")
+
+    @staticmethod
+    @functools.cache
+    def of(module: str) -> _Family:
+        return _Family(module)
+
+
 def _wrapper(kernel: Any) -> Any:
     bare = _bare(kernel)
     if bare is kernels_dropout_mask:
         return _dropout_wrapper()
-    module = getattr(bare, "__module__", None) or ""
-    random_kernel = module.endswith("kernels.random")
-    metadata = is_metadata(module)
-    of_numbers = module.endswith("kernels.promotion")
-    views = module.endswith("kernels.shape")
+    family = _Family.of(getattr(bare, "__module__", None) or "")
     name = f"kernels.{bare.__name__}"
     lowered, ufunc = (table.get(bare) for table in _by_kernels())
 
@@ -103,22 +141,22 @@ def _wrapper(kernel: Any) -> Any:
             result = lowered(recorder, *args, **kwargs)
             if result is not NotImplemented:
                 return result
-        if views and len(args) > 1 and args[0].__class__ is RecordedArray and not kwargs:
+        if family.views and len(args) > 1 and args[0].__class__ is RecordedArray and not kwargs:
             # Most of them are views, with numbers that say of what.
             if not any([isinstance(arg, (RecordedArray, np.ndarray, list)) for arg in args[1:]]):
                 array = args[0].array
                 result = kernel(array, *args[1:])
                 if result.__class__ is np.ndarray and result.base is not None and np.may_share_memory(result, array):
                     return recorder.view_of(args[0], result)
-        if of_numbers and not any([isinstance(arg, (RecordedArray, np.ndarray)) for arg in args]):
+        if family.of_numbers and not any([isinstance(arg, (RecordedArray, np.ndarray)) for arg in args]):
             return kernel(*args, **kwargs)
         result = seen_through(recorder, bare, args, kwargs) if not recorder.inside else NotImplemented
         if result is not NotImplemented:
             return result
         out = recorder.out_of(kernel, args, kwargs)
         return recorder.call(
-            kernel, args, kwargs, name=name, writes=[] if out is None else [out], impure=random_kernel,
-            metadata=metadata,
+            kernel, args, kwargs, name=name, writes=[] if out is None else [out], impure=family.is_random,
+            metadata=family.metadata,
         )  # fmt: skip
 
     wrapper.__name__ = getattr(bare, "__name__", "kernel")
@@ -154,6 +192,7 @@ def _numpy() -> _Numpy:
     return _stand_in[0]
 
 
+@functools.cache
 def _maker(function: Any) -> Any:
     def maker(*args: Any, **kwargs: Any) -> Any:
         recorder = active.get(get_ident())
@@ -179,8 +218,8 @@ def _maker(function: Any) -> Any:
     return maker
 
 
-def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
-    """Where names stand for kernels: (the module's names, the name, the kernel, its wrapper)."""
+def _all_places() -> list[Places]:
+    """Where names stand for kernels, module by module."""
     global _places
     # What is imported, and whether something stands before the kernels already: in all places, or in none.
     known = len(sys.modules), id(vars(generated)["kernel_select"])
@@ -199,18 +238,18 @@ def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
                 ):
                     found[id(bare)] = bare
     found[id(kernels.accumulate)] = kernels.accumulate
-    places: list[tuple[dict[str, Any], str, Any, Any]] = []
+    places: list[Places] = []
     skipped = (inside, f"{_PACKAGE}.capture", f"{_PACKAGE}.codegen", f"{_PACKAGE}.random")
     for name, module in list(sys.modules.items()):
         if name.startswith(_PACKAGE + ".") and not name.startswith(skipped) and isinstance(vars(module), dict):
             names = vars(module)
+            place = Places(names)
             for key, value in list(names.items()):
+                wrapper = None
                 if value is np:
-                    places.append((names, key, np, _numpy()))
+                    wrapper = _numpy()
                 elif value in _MAKERS if callable(value) and getattr(value, "__module__", None) == "numpy" else False:
-                    if value not in _wrappers:
-                        _wrappers[value] = _maker(value)
-                    places.append((names, key, value, _wrappers[value]))
+                    wrapper = _maker(value)
                 elif (
                     id(bare := _bare(value)) in found
                     and found[id(bare)] is bare
@@ -218,7 +257,11 @@ def _all_places() -> list[tuple[dict[str, Any], str, Any, Any]]:
                 ):
                     if value not in _wrappers:
                         _wrappers[value] = _wrapper(value)
-                    places.append((names, key, value, _wrappers[value]))
+                    wrapper = _wrappers[value]
+                if wrapper is not None:
+                    place.kernels[key], place.wrappers[key] = value, wrapper
+            if place.wrappers:
+                places.append(place)
     _places = known, places
     return places
 
@@ -239,6 +282,7 @@ def _note_generator(recorder: Recorder, generator: random.Generator) -> None:
         recorder.steps.append((part, part.state()))
 
 
+@functools.cache
 def _draw(name: str, method: Any) -> Any:
     def draw(*args: Any, **kwargs: Any) -> Any:
         recorder = active.get(get_ident())
@@ -250,6 +294,7 @@ def _draw(name: str, method: Any) -> Any:
     return draw
 
 
+@functools.cache
 def _get_state(method: Any) -> Any:
     def array(generator: Any) -> Any:
         return method(generator)._memory_
@@ -263,6 +308,7 @@ def _get_state(method: Any) -> Any:
     return get_state
 
 
+@functools.cache
 def _set_state(method: Any) -> Any:
     def from_array(generator: Any, state: Any) -> None:
         method(generator, wrap(state))
@@ -280,6 +326,7 @@ def _set_state(method: Any) -> Any:
     return set_state
 
 
+@functools.cache
 def _refused(name: str, method: Any) -> Any:
     def refused(*args: Any, **kwargs: Any) -> Any:
         recorder = active.get(get_ident())
@@ -359,11 +406,21 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
         for value in state.values() if isinstance(state, dict) else ():
             if isinstance(value, Tensor):
                 _unbox(recorder, value)
+    seen = [param for param, _ in grads]
+    if any([optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks, *_HOOKS_OF_ALL_OPTIMIZERS]):
+        # Hooks run as they are in each replay, and may write to whatever they find.
+        known = {id(param) for param in seen}
+        for tensor, array in recorder.swapped.values():
+            if id(tensor) not in known and recorder.value(array).storage.kind == "outside":
+                _unbox(recorder, tensor)
+                seen.append(tensor)
+                reads.append(array)
+                writes.append(array)
     for array in writes:
         recorder.keep(recorder.value(array))
     part = MovingOptimizer(optimizer)
     recorder.steps.append((part, part.state()))
-    versions = [(param._vc_, 0 if param._vc_ is None else param._vc_.version) for param, _ in grads]
+    versions = [(one._vc_, 0 if one._vc_ is None or one._vc_ is INFERENCE else one._vc_.version) for one in seen]
     state = local.state
     observers, interceptor = state.observers, state.interceptor
     recorder.busy += 1
@@ -373,9 +430,9 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
     finally:
         state.observers, state.interceptor = observers, interceptor
         recorder.busy -= 1
-    for (before, version), (param, _) in zip(versions, grads, strict=True):
-        counter = param._vc_
-        if counter is not None:
+    for (before, version), one in zip(versions, seen, strict=True):
+        counter = one._vc_
+        if counter is not None and counter is not INFERENCE:
             more = counter.version - (version if before is counter else 0)
             recorder.live_writes[id(counter)] = recorder.live_writes.get(id(counter), 0) + more
     call = recorder.python(method, (optimizer,), {}, f"{type(optimizer).__name__}.step", reads, writes)
@@ -388,6 +445,7 @@ def _unbox(recorder: Recorder, tensor: Any) -> None:
         tensor._memory_ = tensor._memory_.array
 
 
+@functools.cache
 def _scheduler_step(method: Any) -> Any:
     def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = active.get(get_ident())
@@ -406,6 +464,9 @@ def _scheduler_step(method: Any) -> Any:
     return step
 
 
+_HOOKS_OF_ALL_OPTIMIZERS = (_global_optimizer_pre_hooks, _global_optimizer_post_hooks)
+
+
 def _subclasses(cls: type) -> list[type]:
     found: list[Any] = [cls]
     for one in found:
@@ -421,6 +482,55 @@ def _print(*args: Any, **kwargs: Any) -> None:
 
 
 _printed: Any = builtins.print
+
+
+def _open(file: Any, mode: Any = "r", *args: Any, **kwargs: Any) -> Any:
+    recorder = active.get(get_ident())
+    if recorder is not None and not recorder.busy and set(str(mode)) & set("wax+"):
+        raise refuse("open() of a file that is written to", "write files outside of the captured function")
+    return _opened(file, mode, *args, **kwargs)
+
+
+_opened: Any = builtins.open
+
+
+def _log(logger: Any, record: Any) -> None:
+    recorder = active.get(get_ident())
+    if recorder is not None and not recorder.busy:
+        raise refuse("a message that is logged", "log it outside of the captured function")
+    _logged(logger, record)
+
+
+_logged: Any = logging.Logger.handle
+
+
+def _clock(name: str, function: Any) -> Any:
+    def clock() -> Any:
+        recorder = active.get(get_ident())
+        if recorder is not None and not recorder.busy:
+            code = sys._getframe(1).f_code
+            if is_user_code(code) and is_the_users(code.co_filename):
+                raise refuse(f"time.{name}(), which a replay would not ask", "ask it outside of the captured function")
+        return function()
+
+    return clock
+
+
+_CLOCKS = {
+    name: _clock(name, getattr(time, name))
+    for clock in ("time", "perf_counter", "monotonic", "process_time")
+    for name in (clock, clock + "_ns")
+}
+
+
+def _start(thread: threading.Thread) -> None:
+    recorder = active.get(get_ident())
+    if recorder is not None and not recorder.busy and is_user_code(sys._getframe(1).f_code):
+        raise refuse("a thread that is started, whose work a replay would not repeat", "do the work in the step itself")
+    _started(thread)
+
+
+_started: Any = threading.Thread.start
 
 
 @contextlib.contextmanager
@@ -450,13 +560,17 @@ class patched:
     def __enter__(self) -> Recorder:
         one_at_a_time.acquire()
         self.attributes: list[tuple[Any, str, Any]] = []
-        self.places: list[Any] = []
+        self.places: list[Places] = []
+        self.first: Any = None
         try:
             devices.register_array_class(RecordedArray, devices.CPU)
             active[get_ident()] = self.recorder
+            if compiled.library is not None:
+                compiled.library.record_with(self.recorder)
             self.places = _all_places()
-            for names, key, _, wrapper in self.places:
-                names[key] = wrapper
+            for place in self.places:
+                place.names.update(place.wrappers)
+            self.first = vars(generated)["kernel_select"]
             for name in ("empty", "empty_like"):
                 self._patch(Memory, name, staticmethod(_maker(getattr(np, name))))
             for name in _DRAWS:
@@ -475,6 +589,12 @@ class patched:
             for cls in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
                 self._patch(cls, "step", _scheduler_step(cls.step))
             self._patch(builtins, "print", _print)
+            for module in (builtins, io):
+                self._patch(module, "open", _open)
+            self._patch(logging.Logger, "handle", _log)
+            self._patch(threading.Thread, "start", _start)
+            for name, clock in _CLOCKS.items():
+                self._patch(time, name, clock)
             owner = next(cls for cls in Tensor.__mro__ if "numpy" in cls.__dict__)
             self._patch(owner, "numpy", _refused("a foreign NumPy call (numpy())", owner.__dict__["numpy"]))
         except BaseException:
@@ -490,9 +610,15 @@ class patched:
         try:
             for owner, name, value in reversed(self.attributes):
                 setattr(owner, name, value)
-            for names, key, kernel, wrapper in self.places:
-                if names[key] is wrapper or _bare(names[key]) is names[key]:  # else something came before the wrapper
-                    names[key] = kernel
+            # Something stands before the wrappers now in all places, or in none.
+            is_first = vars(generated)["kernel_select"] is self.first
+            for place in self.places:
+                if is_first:
+                    place.names.update(place.kernels)
+                else:
+                    place.put_back()
             active.pop(get_ident(), None)
+            if compiled.library is not None:
+                compiled.library.record_with(None)
         finally:
             one_at_a_time.release()

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..core import compiled
 from .errors import CaptureError, OtherPath
 from .fusion import Unit
 from .memory import Memory
 from .program import Program, line_of
 from .values import Call, Storage, Value, address
 
-#: So many calls are written as lines of their own.
+#: So many calls are written as lines of their own; more are run through.
 _FEW = 4
+_THROUGH = "for function, args in {}: function(*args)"
+
+
+def _run_through(steps: list[tuple[Any, tuple[Any, ...]]]) -> None:
+    for function, args in steps:
+        function(*args)
 
 
 class Writer:
@@ -34,6 +42,7 @@ class Writer:
             "address": address,
             "room": _room,
             "own": memory.own,
+            "__name__": __name__,  # by which warnings of the package are known: see core/quiet.py
         }
         self.lines: list[str] = []
         self._values: dict[Any, str] = {}
@@ -45,7 +54,8 @@ class Writer:
         #: The table of pointers of the C code, and the storages that it touches.
         self.pointers: dict[int | None, int] | None = None
         self.in_c: set[int] = set()
-        self._elsewhere: set[int] = program.borrowed | program.loose
+        #: Storages whose arrays are others in each run.
+        self.elsewhere: set[int] = program.borrowed | program.loose
         self._fresh_from: int | None = None
         if program.fresh:
             last = program.last_look
@@ -177,7 +187,7 @@ class Writer:
 
     def steps(self, call: Call) -> list[tuple[Any, tuple[Any, ...]]]:
         """A call as functions with their arguments, if those are the same arrays each time; nothing if they are not."""
-        elsewhere = self._elsewhere
+        elsewhere = self.elsewhere
         if elsewhere or None in call.results:
             for value in (*call.reads, *call.results, *call.writes):
                 if value is None or value.storage.number in elsewhere:
@@ -200,7 +210,7 @@ class Writer:
         """Make these steps, which the units consist of: a text of many lines would take longer to compile than to run
         a hundred times, and is no faster."""
         if len(steps) > _FEW:
-            self.lines.append(f"for function, args in {self.thing(steps, 'steps')}: function(*args)")
+            self.lines.append(_THROUGH.format(self.thing(steps, "steps")))
         else:
             for unit in units:
                 self.write(unit.calls[0])
@@ -268,6 +278,8 @@ class Writer:
 
     def finish(self, bind: Callable[..., Any], release: Callable[[], None]) -> Callable[[], None]:
         """The function."""
+        if self.lines == [_THROUGH.format("steps")]:  # which needs no compiler
+            return functools.partial(_run_through, self.names["steps"])
         self.names["bind"], self.names["release"] = bind, release
         names = dict(self.names)
         exec(compile(self.text(), "<captured program>", "exec"), names)
@@ -338,6 +350,14 @@ def write_plain(program: Program, memory: Memory, remarks: bool = False) -> Writ
     """The program as lines of Python."""
     writer = Writer(program, memory, remarks)
     steps: list[tuple[Any, tuple[Any, ...]]] = []
+    if compiled.library is not None and not remarks and not writer.elsewhere and len(program.calls) > _FEW:
+        steps = compiled.library.steps(
+            program.calls, program.plan.offsets, memory.arena, memory.by_value, memory.view, _POSITIONAL, writer.steps
+        )
+        if steps is not None:
+            writer.run_through(steps, ())
+            return writer
+        steps = []
     first = 0
     for position, unit in enumerate(program.units):
         writer.release(position)

@@ -6,8 +6,10 @@ memory of the others is laid out by planning.py.
 
 from __future__ import annotations
 
+import functools
 import linecache
 
+from ..core import compiled
 from .fusion import Unit, units
 from .ordering import ordered
 from .planning import Plan, plan, touched
@@ -39,12 +41,14 @@ class Program:
         self.storages: list[Storage] = recorder.storages
         self.arguments: list[Value] = arguments
         self.recorded: int = len(recorder.calls)
-        live = _live(recorder.calls, {value.storage.number for value in (*escaping, *grads)})
-        # What others get to see they may write to: it is no constant.
         seen = {value.storage.number for value in (*escaping, *grads)}
-        seen |= {v.storage.number for c in live if c.kind == "python" for _, v in c.kwargs.get("grads", ()) if v}
-        self.constants: set[int] = _constants(live, self.storages, seen)
-        self.calls: list[Call] = [call for call in live if not _is_folded(call, self.constants)]
+        live = _live(recorder.calls, seen, len(self.storages))
+        # What others get to see they may write to: it is no constant.
+        if recorder.steps:  # of optimizers
+            seen |= {v.storage.number for c in live if c.kind == "python" for _, v in c.kwargs.get("grads", ()) if v}
+        self.constants: set[int]
+        self.calls: list[Call]
+        self.constants, self.calls = _without_constants(live, self.storages, seen)
         self.dead: int = self.recorded - len(live)
         self.folded: int = len(live) - len(self.calls)
         self.escaping: list[Value] = escaping
@@ -54,47 +58,66 @@ class Program:
         self.kept: set[int] = set()
         #: The large ones of them, which are made anew by each replay.
         self.fresh: set[int] = set()
-        self.units: list[Unit] = []
         #: Large results of kernels that are used where the kernel has put them.
         self.borrowed: set[int] = set()
         #: Large arrays that have memory while they are needed, of that which kernels have as well.
         self.loose: set[int] = set()
         self.plan: Plan = Plan()
         #: Do kernels make large arrays, if only on the way to smaller ones?
-        self.makes_much: bool = any(call.kind == "opaque" and _is_large(call) for call in self.calls)
+        self.makes_much: bool = any([_is_large(call) for call in self.calls if call.kind == "opaque"])
         self._let_go()
 
     def _let_go(self) -> None:
         """Let go of the memory of the recording: what will be planned only has to show its shape."""
+        if compiled.library is not None:
+            compiled.library.let_go(self.storages, self.constants)
+            return
         for storage in self.storages:
             if storage.kind in ("new", "argument") and storage.number not in self.constants:
                 storage.held = None
 
+    @functools.cached_property
+    def others(self) -> list[tuple[int, Call]]:
+        """The calls that are more than a ufunc with a new result, and their positions."""
+        if compiled.library is not None:
+            return compiled.library.others(self.calls)
+        return [(i, call) for i, call in enumerate(self.calls) if call.kind != "ufunc" or call.writes]
+
+    @functools.cached_property
+    def units(self) -> list[Unit]:
+        """The calls that run together."""
+        return units(self.calls, self.native)
+
     @property
     def last_look(self) -> int:
         """The position of the last call that may refuse a value, or go another way for it; -1 if there is none."""
-        return max([i for i, call in enumerate(self.calls) if call.looks or call.kind == "check"], default=-1)
+        return max([i for i, call in self.others if call.looks or call.kind == "check"], default=-1)
 
     def lay_out(self) -> None:
         """Plan the memory."""
         left = [*self.escaping, *self.grads]
-        self.calls = ordered(forwarded(self.calls, left), _LOOSE, {value.storage.number for value in left})
-        in_place(self.calls, left, _LARGE)
+        leaving = {value.storage.number for value in left}
+        largest = max([storage.size for storage in self.storages], default=0)
+        self.calls = forwarded(self.calls, left)
+        if largest >= _LARGE:
+            self.calls = ordered(self.calls, _LOOSE, leaving)
+            in_place(self.calls, left, _LARGE)
         self.kept = {value.storage.number for value in self.grads if value.storage.kind == "new"} - self.constants
-        for call in self.calls:
+        for _, call in self.others:
             if call.kind == "python":
                 for _, value in call.kwargs.get("grads", ()):
                     if value is not None and value.storage.kind == "new":
                         self.kept.add(value.storage.number)
-        self.units = units(self.calls, self.native)
-        self.borrowed = _borrowed(self.calls, self.constants | self.kept | {v.storage.number for v in self.escaping})
+        if largest >= _LARGE:
+            others = self.constants | self.kept | {v.storage.number for v in self.escaping}
+            self.borrowed = _borrowed(self.calls, others)
         elsewhere = self.kept | self.borrowed
-        self.plan = plan(self.units, self.storages, self.constants, elsewhere, self.escaping)
+        self.plan = self._planned(elsewhere)
         shared = runtime() if self.makes_much else None
         if shared is not None and shared.has_memory:
             self.fresh = {number for number in self.kept if self.storages[number].size > _LOOSE}
             self.loose = self.plan.larger_than(_LOOSE) - {v.storage.number for v in self.escaping} | self.fresh
-            self.plan = plan(self.units, self.storages, self.constants, elsewhere | self.loose, self.escaping)
+            self.plan = self._planned(elsewhere | self.loose)
         self.last_uses: dict[int, list[int]] = {}
         if not self.borrowed and not self.loose:
             return
@@ -108,8 +131,23 @@ class Program:
             self.last_uses.setdefault(position, []).append(number)
 
 
-def _live(calls: list[Call], wanted: set[int]) -> list[Call]:
+    def _planned(self, elsewhere: set[int]) -> Plan:
+        """Where storages lie that have no memory elsewhere."""
+        if compiled.library is not None and not self.native:
+            escaping = {value.storage.number for value in self.escaping}
+            found = compiled.library.place_small(self.calls, self.storages, self.constants | elsewhere, escaping)
+            if found is not None:
+                result = Plan()
+                result.offsets, result.arena, result.unplanned = found
+                return result
+        return plan(self.units, self.storages, self.constants, elsewhere, self.escaping)
+
+
+def _live(calls: list[Call], wanted: set[int], storages: int) -> list[Call]:
     """The calls that what is wanted, or the world, hangs on."""
+    found = None if compiled.library is None else compiled.library.live(calls, storages, wanted, _UNFILLED)
+    if found is not None:
+        return found
     wanted = set(wanted)
     kept: list[Call] = []
     for call in reversed(calls):
@@ -157,6 +195,17 @@ def _borrowed(calls: list[Call], others: set[int]) -> set[int]:
                     if storage.kind == "new" and whole and storage.number not in others:
                         found.add(storage.number)
     return found
+
+
+def _without_constants(
+    calls: list[Call], storages: list[Storage], seen: set[int]
+) -> tuple[set[int], list[Call]]:
+    """New storages whose content is the same in every run, and the calls that make others."""
+    found = None if compiled.library is None else compiled.library.without_constants(calls, storages, seen)
+    if found is not None:
+        return found
+    constants = _constants(calls, storages, seen)
+    return constants, [call for call in calls if not _is_folded(call, constants)]
 
 
 def _constants(calls: list[Call], storages: list[Storage], seen: set[int]) -> set[int]:

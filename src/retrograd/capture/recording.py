@@ -29,11 +29,13 @@ import numpy as np
 from ..autograd.accumulate_grad import AccumulateGrad
 from ..autograd.basic_nodes import GraphRoot
 from ..autograd.intercept import intercept
+from ..core import compiled
 from ..core.state import local, process
 from ..core.version_counter import INFERENCE
-from ..core.where import Location, user_location
+from ..core.where import Location, is_user_code, user_location
 from ..kernels.promotion import is_stored
 from ..tensor import Tensor
+from .arguments import history
 from .arrays import PAIRS, RecordedArray, unboxed
 from .errors import refuse
 from .kernel_kinds import is_sized_by_values, refuses_values
@@ -60,13 +62,17 @@ class Recorder(KnownMemory):
     recordings of the same hold the same objects.
     """
 
-    def __init__(self, earlier: Sequence[Call] = ()) -> None:
+    def __init__(self, earlier: list[Call] | None = None) -> None:
         super().__init__()
-        self.earlier: Sequence[Call] = earlier
+        self.earlier: list[Call] = [] if earlier is None else earlier
         self.thread: int = get_ident()
         self.calls: list[Call] = []
         #: Tensors of the world whose array was replaced: id -> (tensor, its array).
         self.swapped: dict[int, tuple[Tensor, np.ndarray]] = {}
+        #: And what ``.grad`` they had.
+        self.grads_found: dict[int, tuple[Tensor, Any]] = {}
+        #: A kernel that has refused its values, and where.
+        self.failed: tuple[str, Any] | None = None
         #: Version counters of those, and what they were: id -> (counter, version).
         self.versions: dict[int, tuple[Any, int]] = {}
         #: Storages of the world as they were before they were first written to.
@@ -81,14 +87,18 @@ class Recorder(KnownMemory):
         self.generators: set[int] = set()
         #: Writes to counters that replays make themselves, by the id of the counter.
         self.live_writes: dict[int, int] = {}
-        #: Nodes whose graph is gone.
+        #: Nodes whose graph is gone, and lists of such.
         self.freed: set[Any] = set()
-        #: Recorded arrays, weakly: none may be left when the step is done.
+        self._freed_nodes: list[list[Any]] = []
+        #: Recorded arrays, weakly: none may be left when the step is done. Those that the compiled core has made hold
+        #: the token, so that it is enough to ask how often that is held.
         self.boxes: list[Any] = []
+        self.token: object = object()
         #: Where all calls come from while an operator or a node of the package runs, or a backward pass of such nodes.
         self.place: Location | None = None
         self._pass: tuple[int, Location | None] = 0, None  # (the id of its task)
-        self._numbers: dict[Any, Any] = {}
+        #: Numbers beside arrays, as constants.
+        self.numbers: dict[Any, Value] = {}
         #: May values be looked at, as places where the program is split?
         self.split: bool = False
         #: Is the program to be run in C, where it can be?
@@ -135,6 +145,8 @@ class Recorder(KnownMemory):
             return
         if id(tensor) not in self.swapped:
             self.swapped[id(tensor)] = tensor, array
+            meta = tensor._grad_meta_
+            self.grads_found[id(tensor)] = tensor, None if meta is None else meta.grad
             counter = tensor._vc_
             if counter is not None and id(counter) not in self.versions:
                 try:
@@ -164,7 +176,7 @@ class Recorder(KnownMemory):
         """As an observer among others."""
         if local.state.grad_enabled and getattr(operator, "__name__", "") != "detach":
             for tensor in args:
-                if isinstance(tensor, Tensor) and tensor._edge_ is not None and tensor._memory_.__class__ is np.ndarray:
+                if isinstance(tensor, Tensor) and tensor._memory_.__class__ is np.ndarray:
                     self._refuse_history(tensor)
         self._take_all(args)
         self._take_all(kwargs.values())
@@ -194,8 +206,8 @@ class Recorder(KnownMemory):
             state.interceptor = this
 
     def _refuse_history(self, tensor: Any) -> None:
-        node = tensor._edge_[0]
-        if node.sequence_nr < self.first_node and node.next_edges:
+        node = history(tensor)
+        if node is not None and node.sequence_nr < self.first_node and node.next_edges:
             raise refuse(
                 f"the result of {type(node).__name__}, which was recorded before the captured call",
                 "make the whole graph inside of the captured function, or detach() what comes from outside",
@@ -206,13 +218,14 @@ class Recorder(KnownMemory):
         place = user_location()
         task: Any = local.state.graph_task
         nodes = [task.root, *task.dependencies]
-        if all([self._is_simple(node) for node in nodes]):
-            self._pass = id(task), place
+        if self._are_simple(nodes):
+            self._set_pass(task, place)
             if not task.keep_graph:
                 info = task.exec_info
-                self.freed.update(nodes if info is None else [node for node in nodes if info[node].needed])
+                wanted = nodes if info is None else [n for n in nodes if n in info and info[n].needed]
+                self._freed_nodes.append(wanted)
             return call
-        self._pass = 0, None
+        self._set_pass(None, None)
 
         def look(node: Any, edges: Any, grads: Any, as_tensors: bool) -> Any:
             if node.sequence_nr < self.first_node:
@@ -232,14 +245,36 @@ class Recorder(KnownMemory):
 
         return look
 
-    def _is_simple(self, node: Any) -> bool:
-        """Was it made by this recording, and does it run no code of the user?"""
-        if node.extras is not None or node.sequence_nr < self.first_node:
+    def is_freed(self, node: Any) -> bool:
+        """Is what this node has saved gone?"""
+        self.freed.update(*self._freed_nodes)
+        self._freed_nodes.clear()
+        return node in self.freed
+
+    def forget_freed(self) -> None:
+        self.freed.clear()
+        self._freed_nodes.clear()
+
+    def _set_pass(self, task: Any, place: Location | None) -> None:
+        """All calls of this pass come from one line; None: of no pass."""
+        self._pass = 0 if task is None else id(task), place
+        if compiled.library is not None:
+            compiled.library.pass_at(task, place)
+
+    def _are_simple(self, nodes: list[Any]) -> bool:
+        """Were they made by this recording, and do they run no code of the user?"""
+        first = self.first_node
+        if compiled.library is not None:
+            found = compiled.library.are_plain_nodes(nodes, first)
+            if found is not None:
+                return found
+        if any([node.extras is not None or node.sequence_nr < first for node in nodes]):
             return False
-        if node.__class__ is AccumulateGrad:
-            meta: Any = node.variable._grad_meta_
-            return meta.post_accumulate_grad_hooks is None
-        return node.__class__.__module__ == _NODES or node.__class__ is GraphRoot
+        for cls in {node.__class__ for node in nodes}:
+            if cls.__module__ != _NODES and cls is not GraphRoot and cls is not AccumulateGrad:
+                return False
+        leaves: list[Any] = [node.variable._grad_meta_ for node in nodes if node.__class__ is AccumulateGrad]
+        return all([meta.post_accumulate_grad_hooks is None for meta in leaves])
 
     # -------------------------------------------------------------------------------------------------------- calls
 
@@ -327,10 +362,10 @@ class Recorder(KnownMemory):
     def number(self, number: Any, dtype: np.dtype) -> Value:
         """A number as an array: a constant, the same each time."""
         key = number.__class__, number or repr(number), dtype
-        value = self._numbers.get(key)
+        value = self.numbers.get(key)
         if value is None:
             array = np.asarray(number) if isinstance(number, np.generic) else np.array(number, dtype)
-            value = self._numbers[key] = self.made(array, "number")
+            value = self.numbers[key] = self.made(array, "number")
         return value
 
     def pair(self, ufunc: Any, a: Any, b: Any) -> Any:
@@ -366,7 +401,7 @@ class Recorder(KnownMemory):
             is_constant = first.storage.is_constant and second.storage.is_constant
             storage = Storage(len(self.storages), result if is_constant else ref(result), result.nbytes, "new")
             self.storages.append(storage)
-            self._unplaced.append(storage)
+            self.unplaced.append(storage)
             value = Value(storage, 0, result)
             where = self.place or self.here()
             self.calls.append(Call("ufunc", _NAMES[ufunc], ufunc, reads, _NOTHING, where, reads, (value,)))
@@ -397,7 +432,7 @@ class Recorder(KnownMemory):
                 return None
         storage = Storage(len(storages), ref(result), value.storage.size, "new")  # as `made` does
         storages.append(storage)
-        self._unplaced.append(storage)
+        self.unplaced.append(storage)
         calls.append(call)
         return value
 
@@ -503,8 +538,9 @@ class Recorder(KnownMemory):
         self.busy += 1
         try:
             result = function(*real_args, **real_kwargs)
-        except ValueError as error:
-            if "read-only" not in str(error):
+        except Exception as error:
+            if not isinstance(error, ValueError) or "read-only" not in str(error):
+                self.failed = name, self.here()
                 raise
             written = [id(array) for array, _, _ in found if array.flags.writeable]
             found.clear()
@@ -596,6 +632,7 @@ class Recorder(KnownMemory):
     def let_go(self) -> None:
         """Forget what is for a step that fails."""
         self.before.clear()
+        self.grads_found.clear()
         self.steps.clear()
         self.boxes.clear()
 
@@ -692,3 +729,14 @@ def _has_arrays(tree: Any) -> bool:
 
 def _setitem(array: np.ndarray, key: Any, value: Any) -> None:
     array[key] = value
+
+
+if compiled.library is not None:
+    compiled.library.know_recordings(
+        {
+            "RecordedArray": RecordedArray, "Storage": Storage, "Value": Value, "Call": Call, "NOTHING": _NOTHING,
+            "multiply": np.multiply, "add": np.add, "subtract": np.subtract, "true_divide": np.true_divide,
+            "negative": np.negative, "square": np.square, "copyto": np.copyto, "zeros": np.zeros,
+            "is_user_code": is_user_code,
+        }
+    )  # fmt: skip

@@ -29,9 +29,13 @@ _OF_ELEMENTS: dict[Any, Callable[..., Any]] = {
     kernels.threshold_backward: _compiled_threshold_backward,
 }
 
+#: Kernels whose results are new memory that they do not keep.
+_OF_NEW_MEMORY = {kernels.mm, kernels.addmm, kernels.bmm}
+
+
 def forwarded(calls: list[Call], left: list[Value]) -> list[Call]:
     """Without copies of what nobody else reads any more: the copy is then the original."""
-    if not any(call.kind == "copy" and _is_whole(call.reads[0], call.writes[0]) for call in calls):
+    if not any([_is_whole(call.reads[0], call.writes[0]) for call in calls if call.kind == "copy"]):
         return calls
     everyone: dict[int, list[Value]] = {}
     last: dict[int, int] = {}
@@ -77,12 +81,12 @@ def in_place(calls: list[Call], left: list[Value], size: int) -> None:
         return
     everyone: dict[int, list[Value]] = {}
     last: dict[int, int] = {}
-    ours: set[int] = set()  # what NumPy has made: kernels may keep what they return
+    ours: set[int] = set()  # what NumPy and some kernels have made: others may keep what they return
     for position, call in enumerate(calls):
         for value in (*touched(call), *_in_tree(call.args), *_in_tree(call.kwargs)):
             everyone.setdefault(value.storage.number, []).append(value)
             last[value.storage.number] = position
-        if call.kind != "opaque" or call.name.startswith("np."):
+        if call.kind != "opaque" or call.name.startswith("np.") or call.function in _OF_NEW_MEMORY:
             ours.update([value.storage.number for value in call.results if value is not None])
     leaving = {value.storage.number for value in left}
     for call in calls:

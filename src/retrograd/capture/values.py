@@ -8,13 +8,23 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
+from ..core import compiled
 from ..core.where import Location
 
 
 def address(array: np.ndarray) -> int:
     """Where the first element of an array lies."""
-    return array.__array_interface__["data"][0]
+    return array.__array_interface__["data"][0] if compiled.library is None else compiled.library.address(array)
+
+
+def bounds(array: np.ndarray) -> tuple[int, int]:
+    """Where the memory of an array begins and ends."""
+    if not array.flags.c_contiguous:
+        return byte_bounds(array)
+    start = address(array)
+    return start, start + array.nbytes
 
 
 class Storage:
@@ -55,6 +65,13 @@ class Storage:
         return self._start
 
 
+def living(storages: list[Storage]) -> list[Storage]:
+    """Those whose memory is still there."""
+    if compiled.library is not None:
+        return compiled.library.living(storages)
+    return [storage for storage in storages if storage.array is not None]
+
+
 class Value:
     """An array as a part of a storage. The `array` itself is kept if it is of the world, a number, or empty."""
 
@@ -70,10 +87,17 @@ class Value:
         #: Two values with the same key are the same part of the same memory.
         self.key: tuple[Any, ...] = storage.number, offset, self.shape, self.strides, self.dtype
 
+    def __getattr__(self, name: str) -> Any:
+        """The key, of a value that the compiled core has made without one."""
+        if name != "key":
+            raise AttributeError(name)
+        self.key = self.storage.number, self.offset, self.shape, self.strides, self.dtype
+        return self.key
+
     def move(self, storage: Storage) -> None:
         """Be the same part of another storage."""
         self.storage = storage
-        self.key = (storage.number, *self.key[1:])
+        self.key = storage.number, self.offset, self.shape, self.strides, self.dtype
 
     @property
     def size(self) -> int:

@@ -19,7 +19,15 @@ _KIND = re.compile("[a-zA-Z_]+")
 _INDEX = re.compile("0|[1-9][0-9]*")
 
 
-class device:
+class DeviceClass(type):
+    """The class of `device`: what ``torch.device(...)`` means can be overridden (ops/override_switch.py)."""
+
+
+#: Instead of an argument that is not given.
+_NOTHING: Any = object()
+
+
+class device(metaclass=DeviceClass):
     """A device, such as ``retrograd.device("cpu")`` or ``retrograd.device("cuda", 0)``.
 
     >>> import retrograd
@@ -32,7 +40,9 @@ class device:
     type: str
     index: int | None
 
-    def __init__(self, type: str | int | device, index: int | None = None) -> None:
+    def __init__(self, type: str | int | device = _NOTHING, index: int | None = None, **named: Any) -> None:
+        if named or type is _NOTHING:
+            type = _only_device(type, index, named)
         if isinstance(type, device):
             other = type
             type, index = other.type, other.index if index is None else index
@@ -98,6 +108,20 @@ class device:
     def __exit__(self, *exc_info: object) -> None:
         *before, default.device = default.before
         default.before = tuple(before)
+
+
+def _only_device(type: Any, index: Any, named: dict[str, Any]) -> Any:
+    """What is meant by ``device(device=...)``, the other way to say it, by name and alone."""
+    if named.keys() == {"device"} and type is _NOTHING and index is None:
+        return named["device"]
+    if type is _NOTHING and (named.keys() == {"device"} or index is not None):
+        raise TypeError('device() missing 1 required positional arguments: "type"')
+    if named:
+        raise TypeError(f"device() got an unexpected keyword argument '{next(iter(named))}': write device(type, index)")
+    raise TypeError(
+        "device() received an invalid combination of arguments - got (), but expected one of: (torch.device device), "
+        "(str type, int index = -1)"
+    )
 
 
 class OutOfMemoryError(RuntimeError):

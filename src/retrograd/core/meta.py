@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .locks import graph_lock
+from .locks import STEPS_ARE_WHOLE, graph_lock
 
 if TYPE_CHECKING:
     from weakref import ref
@@ -81,8 +81,13 @@ def materialize_autograd_meta(tensor: TensorAutograd) -> AutogradMeta:
     """The tensor's AutogradMeta, made now if there was none."""
     meta = tensor._grad_meta_
     if meta is None:
-        with graph_lock:
-            meta = tensor._grad_meta_
-            if meta is None:
-                meta = tensor._grad_meta_ = AutogradMeta()
+        made = AutogradMeta()
+        # Note [Steps under the GIL]; what looks like the slot of a special tensor may be a call.
+        if STEPS_ARE_WHOLE and tensor._special_ is None:
+            tensor._grad_meta_ = made if tensor._grad_meta_ is None else tensor._grad_meta_
+        else:
+            with graph_lock:
+                if tensor._grad_meta_ is None:
+                    tensor._grad_meta_ = made
+        meta = tensor._grad_meta_
     return meta

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .locks import graph_lock
+from .locks import STEPS_ARE_WHOLE, graph_lock
 from .where import Location
 
 if TYPE_CHECKING:
@@ -77,9 +77,14 @@ def new_version_counter() -> VersionCounter:
 def version_counter(tensor: Tensor) -> VersionCounter:
     """The tensor's version counter, to be shared or raised; made now if there was none."""
     vc = tensor._vc_
-    if vc is None:
-        with graph_lock:  # two threads that alias one tensor must share one counter
-            vc = tensor._vc_
-            if vc is None:
-                vc = tensor._vc_ = new_version_counter()
+    if vc is None:  # two threads that alias one tensor must share one counter
+        made = new_version_counter()
+        # Note [Steps under the GIL]; what looks like the slot of a special tensor may be a call.
+        if STEPS_ARE_WHOLE and tensor._special_ is None:
+            tensor._vc_ = made if tensor._vc_ is None else tensor._vc_
+        else:
+            with graph_lock:
+                if tensor._vc_ is None:
+                    tensor._vc_ = made
+        vc = tensor._vc_
     return vc

@@ -42,7 +42,10 @@ RULES: dict[Any, Rule] = {}
 class Level:
     """One vmap that is running: how many examples there are, and how they draw random numbers."""
 
-    __slots__ = ("alike", "by_user", "function", "name", "number", "open", "randomness", "size", "where")
+    __slots__ = (
+        "alike", "by_user", "function", "keeps_primals", "name", "number", "open", "plain_duals", "randomness", "size",
+        "where",
+    )
 
     def __init__(self, number: int, size: int, randomness: str = "error", function: Any = None) -> None:
         #: 1 for the outermost.
@@ -57,6 +60,10 @@ class Level:
         self.alike: bool = False
         #: Is it a `vmap` that a program called, or the engine's own, of gradients that come many at a time?
         self.by_user: bool = True
+        #: Does a tensor that is the same for all examples stay so when it is given a tangent of this level, and has one
+        #: been given one? Note [Plain duals].
+        self.keeps_primals: bool = False
+        self.plain_duals: bool = False
         #: The line that called it.
         self.where: Location | None = user_location(3)
 
@@ -174,6 +181,8 @@ class BatchedTensor(SpecialTensor):
         level = self.level
         if not level.open:
             raise escaped(self, function.__name__)
+        if level.plain_duals:
+            args, kwargs = transforms("levels").with_batched_duals(level, args, kwargs)
         rule = RULES.get(function) or find_rule(function)
         return NotImplemented if rule is _none else rule(level, function, args, kwargs)
 
@@ -399,6 +408,8 @@ def move(value: Tensor, source: int, to: int) -> Tensor:
 
 def spread(tensor: Any, level: Level) -> Tensor:
     """The value of a tensor with the examples in front, repeated (without a copy) if it is the same for all."""
+    if level.plain_duals and not is_batched(tensor, level):
+        ((tensor,), _) = transforms("levels").with_batched_duals(level, (tensor,), {})
     if is_batched(tensor, level):
         return front(tensor)
     return generated.expand(tensor, level.size, *tensor._memory_.shape)
@@ -442,8 +453,12 @@ def find_rule(function: Callable[..., Any]) -> Rule:
     return found
 
 
-def batched_pass(size: int, rows: Sequence[Any], run: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
+def batched_pass(
+    size: int, rows: Sequence[Any], run: Callable[[tuple[Any, ...]], Sequence[Any]], keeps_primals: bool = False
+) -> tuple[Any, ...]:
     """What ``run`` gives for each row (along the first dimension) of `rows`, at once; None stays None.
+
+    `keeps_primals`: Note [Plain duals] in levels.py.
 
     >>> import retrograd as torch
     >>> batched_pass(2, [torch.tensor([[1.], [2.]]), None], lambda row: (row[0] * 2, row[1]))
@@ -451,7 +466,7 @@ def batched_pass(size: int, rows: Sequence[Any], run: Callable[[tuple[Any, ...]]
             [4.]]), None)
     """
     with batching(size) as level:
-        level.by_user = False
+        level.by_user, level.keeps_primals = False, keeps_primals
         found = run(tuple([None if one is None else wrap(one, level) for one in rows]))
         return tuple([None if one is None else spread(one, level) for one in found])
 

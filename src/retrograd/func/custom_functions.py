@@ -31,12 +31,14 @@ class VmapInfo(NamedTuple):
 def apply_transformed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], with_setup_context: bool) -> Any:
     """``cls.apply(*args)`` inside of a transform; NotImplemented where it is as elsewhere.
 
-    So it is in a backward pass of many gradients at a time, which is no vmap that the function's author has to know of.
-    (Its tangents are another matter: they are the function's own to give, and for a batch it has to be told how.)
+    So it is in a pass over many gradients or tangents at a time, which is no vmap that the function's author has to
+    know of: Note [Plain duals] in levels.py.  (The tangents of a batched argument are another matter: they are its
+    value's, and for a batch of those the function has to be told how.)
     """
     state = local.state
-    if not (state.func_depth or process.dual_levels or any([level.by_user for level in state.batch_levels])):
-        return NotImplemented
+    if not (state.func_depth or any([level.by_user for level in state.batch_levels])):
+        if not process.dual_levels or not any([leaf.__class__ is BatchedTensor for leaf in tree_flatten(args)[0]]):
+            return NotImplemented
     if not with_setup_context and not issubclass(cls, _Generated) and cls.__module__.split(".")[0] != _PACKAGE:
         raise RuntimeError(
             f"In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "

@@ -13,6 +13,8 @@ from typing import Any
 from .. import kernels
 from .._generated import functions as generated
 from ..autograd.forward_ad import UnpackedDualTensor, make_dual, unpack_dual
+from ..autograd.forward_grad import fw_grad
+from ..autograd.forward_operators import seeing_levels_outside
 from ..autograd.run_backward import grad as autograd_grad
 from ..core.meta import AutogradMeta
 from ..core.state import local, process
@@ -20,7 +22,7 @@ from ..core.version_counter import INFERENCE, version_counter
 from ..nn.parameter import Parameter
 from ..tensor import Tensor
 from ..tensor import wrap as plain
-from .batched import BatchedTensor, Level, move, spread, wrap
+from .batched import BatchedTensor, Level, is_batched, move, spread, wrap
 
 
 def physical(tensor: Tensor, levels: tuple[Level, ...]) -> Tensor:
@@ -171,6 +173,52 @@ def dual(primal: Tensor, tangent: Tensor, level: int | None = None) -> Tensor:
     return logical(make_dual(values[0], values[1], level=level), levels)
 
 
+def stays_plain(primal: Tensor, tangent: Any) -> bool:
+    """Does a tensor that is the same for all examples stay so, with a tangent for each of them?
+
+    Note [Plain duals]
+    In a pass over many directions at once that is the engine's own (`gradcheck`, `_vmap`), a dual of a plain primal is
+    a plain tensor whose tangent is batched.  Operators compute the primal once, custom functions see it as it is, and
+    only formulas, and `jvp`, see the batch.  Where such a tensor meets a batched one, whose tangents are those of its
+    value, it becomes like that one (`with_batched_duals`).  In the transforms of `torch.func` it is batched from the
+    start, so that formulas run over bare arrays.
+    """
+    if primal._special_ is not None or not tangent.level.keeps_primals:
+        return False
+    tangent.level.plain_duals = True
+    return True
+
+
+def with_batched_duals(
+    level: Level, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of an operator among which there is a batched one: plain duals as batched duals. Note [Plain duals]."""
+    observers = local.state.observers
+    seen = [at for at in process.dual_levels if at.observer in observers]
+    if not seen:
+        return args, kwargs
+
+    def one(value: Any) -> Any:
+        if isinstance(value, (list, tuple)) and value and isinstance(value[0], Tensor):
+            return type(value)(one(part) for part in value)
+        if not isinstance(value, Tensor) or value._special_ is not None:
+            return value
+        for at in seen:
+            tangent = fw_grad(value, at)
+            if tangent is not None and is_batched(tangent, level):
+                with seeing_levels_outside(at):
+                    primal = wrap(spread(value, level).clone(), level)
+                value = dual(primal, tangent, at.index)
+        return value
+
+    return tuple([one(value) for value in args]), {name: one(value) for name, value in kwargs.items()}
+
+
+def zeros_for(tensor: Tensor, tangent: Any) -> Tensor:
+    """Zeros that lie as `tensor` does, one for each example of a batched `tangent`."""
+    return tangent.new_empty_strided(tensor.shape, tensor.stride()).zero_()
+
+
 def undual(tensor: Tensor, level: int | None = None) -> UnpackedDualTensor:
     """`unpack_dual` of a batched tensor."""
     primal, tangent = unpack_dual(tensor.value, level=level)  # type: ignore[attr-defined]
@@ -178,4 +226,7 @@ def undual(tensor: Tensor, level: int | None = None) -> UnpackedDualTensor:
     return UnpackedDualTensor(wrap(primal, at, bdim), None if tangent is None else wrap(tangent, at, bdim))
 
 
-__all__ = ["dual", "gradients", "logical", "physical", "plain_of", "undual", "variable"]
+__all__ = [
+    "dual", "gradients", "logical", "physical", "plain_of", "stays_plain", "undual", "variable", "with_batched_duals",
+    "zeros_for",
+]

@@ -85,7 +85,7 @@ def vmap_impl(
     leaves, dims, size, spec = _examples(in_dims, args, func)
     if chunk_size is None or chunk_size >= size:
         with batching(size, randomness, func) as level:
-            level.by_user = by_user
+            level.by_user, level.keeps_primals = by_user, not by_user
             inputs = tree_unflatten(_wrapped(leaves, dims, level), spec)
             result = func(*inputs, **kwargs)
             return _unwrapped(result, out_dims, level, func)

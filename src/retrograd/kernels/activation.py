@@ -32,6 +32,7 @@ from retrograd.kernels.special import erf
 # 0-d arrays: as operands of a ufunc they cost half of what a Python number does.
 _ZERO = {np.dtype(t): np.zeros((), t) for t in ("u1", "i1", "i2", "i4", "i8", "f4", "f8")}
 _INFINITY = {np.dtype(t): np.array(np.inf, t) for t in ("f2", "f4", "f8")}
+_subtract: Any = np.subtract
 _ONE = {np.dtype(t): np.ones((), t) for t in ("f4", "f8", "c8", "c16")}
 
 
@@ -371,8 +372,10 @@ def tanh_backward(grad_output: ndarray, output: ndarray) -> ndarray:
         return _rounded_once(tanh_backward, grad_output, output)
     r = output * output
     one = _ONE.get(r.dtype) if r.__class__ is ndarray else None
-    r = 1 - r if one is None else np.subtract(one, r, r)  # (a number of Python's would take longer than all the rest)
-    return as_array(grad_output * r.conjugate())
+    if one is None:
+        return as_array(grad_output * (1 - r).conjugate())
+    r = grad_output * _subtract(one, r, r).conjugate()  # (a number of Python's would take longer than all the rest)
+    return r if r.__class__ is ndarray else as_array(r)
 
 
 def sigmoid_backward(grad_output: ndarray, output: ndarray) -> ndarray:

@@ -320,6 +320,8 @@ def sum_to_size(a: np.ndarray, size: Sequence[int]) -> np.ndarray:
     size = tuple(size)
     if shape == size:
         return a
+    if not size and a.size <= SHARED and type(a) is np.ndarray and a.dtype.kind in "fc":
+        return np.add.reduce(a, None, out=np.empty((), a.dtype))
     lead = len(shape) - len(size)
     if lead >= 0:
         over = list(range(lead))

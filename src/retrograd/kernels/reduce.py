@@ -26,6 +26,7 @@ _BOOL, _INT64, _HALF, _SINGLE = map(np.dtype, (np.bool_, np.int64, np.float16, n
 
 
 _sum: Any = np.add.reduce
+_product: Any = np.multiply.reduce
 _empty: Any = np.empty
 
 
@@ -120,6 +121,10 @@ def sum_all(a: ndarray, dtype: np.dtype | None = None) -> ndarray:
 
 def prod_all(a: ndarray, dtype: np.dtype | None = None) -> ndarray:
     """The product of all elements."""
+    if dtype is None and type(a) is ndarray and a.size <= LARGE:
+        d = a.dtype
+        if d.kind in "fc" and d is not _HALF:
+            return _product(a, None, None, _empty((), d))
     return prod(a, None, False, dtype)
 
 

@@ -90,34 +90,6 @@ def _nested_get_lengths(self: Tensor) -> Tensor | None:
 
 
 @composite(space="aten")
-def _is_all_true(self: Tensor) -> Tensor:
-    """Are all elements of a tensor of bools true?
-
-    >>> import retrograd as torch
-    >>> _is_all_true(torch.tensor([True, False]))
-    tensor(False)
-    """
-    return _bools(self, "_is_all_true").all()  # type: ignore[attr-defined]
-
-
-@composite(space="aten")
-def _is_any_true(self: Tensor) -> Tensor:
-    """Is any element of a tensor of bools true?
-
-    >>> import retrograd as torch
-    >>> _is_any_true(torch.tensor([True, False]))
-    tensor(True)
-    """
-    return _bools(self, "_is_any_true").any()  # type: ignore[attr-defined]
-
-
-def _bools(tensor: Tensor, name: str) -> Tensor:
-    if tensor._memory_.dtype.kind != "b":
-        raise RuntimeError(f"{name}(): expected a tensor of bools, but got one of {tensor.dtype}")
-    return tensor
-
-
-@composite(space="aten")
 def _batch_norm_with_update(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
     momentum: float, eps: float,

@@ -8,7 +8,9 @@ functions of this package do, for plain tensors on arrays of NumPy:
 * Python's signs between Tensors, ``x[i]``, ``x[a:b]``, ``x.view()`` and ``x.sum()``, and the wrappers of operators with
   one result;
 * the formulas of nodes, over bare arrays and over Tensors;
-* the loop of a pass (`run_pass_fast`), the count of its dependencies, and the keeping of first gradients.
+* the loop of a pass (`run_pass_fast`), the count of its dependencies, and the keeping of first gradients;
+* of captured steps, what operators on small arrays record, and the plan of programs of such (capture/recording.py,
+  capture/program.py): the Storages, Values and Calls are the same, whoever has made them.
 
 Each looks first whether all is plain: the classes, the arrays, no interceptor (so nobody watches), no hooks.  If it is
 not, or anything at all goes wrong, nothing has happened yet, and the Python function is called, which knows all cases
@@ -96,6 +98,7 @@ def _set_up(core: Any) -> None:
         "DifferentiableViewMeta": view_meta.DifferentiableViewMeta,
         "VersionCounter": version_counter.VersionCounter,
         "ThreadState": state.ThreadState,
+        "Process": state.Process,
         "Node": node.Node,
         "AccumulateGrad": accumulate_grad.AccumulateGrad,
         "InputBuffer": input_buffer.InputBuffer,
@@ -105,6 +108,7 @@ def _set_up(core: Any) -> None:
     }
     parts: dict[str, Any] = {
         "local": state.local,
+        "process": state.process,
         "INFERENCE": version_counter.INFERENCE,
         "graph_lock": locks.graph_lock,
         "kernels": kernels,

@@ -16,10 +16,13 @@ from inspect import signature
 from types import FunctionType
 from typing import Any
 
+from .. import kernels
+from ..core.description import NoArray
 from ..core.devices import device
 from ..core.late import operators as ops
 from ..core.records import original, record_of, records
-from ..tensor import Tensor
+from ..kernels.indexing_key import masks_of_bytes
+from ..tensor import Tensor, wrap
 from .operator_schema import FunctionSchema, Tag, schema_of, tags_of
 from .registry import SPACES
 from .signatures import overloads_of_composites
@@ -54,11 +57,42 @@ class OpOverload:
         self.__qualname__ = self.name()
         self.__doc__ = function.__doc__
         self._given = schema
+        record = record_of(function)
+        #: Where the operator has arrays of indices, for which handlers and callers have tensors.
+        self._indices: int | None = None
+        if record is not None and " indices indices" in record.schema:
+            self._indices = record.arguments.index("indices")
         #: Is it one that a program has defined?
         self._defined_in_python: bool = schema is not None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs and "out" in kwargs and not (self._defined_in_python or self._overloadname.endswith("out")):
+            raise RuntimeError(
+                f"Unknown keyword argument 'out' for operator '{self.namespace}::{self.overloadpacket.__name__}'. "
+                f"Schema: {self._schema}. The forms that write to out= are overloads of their own: "
+                f"torch.ops.{self.namespace}.{self.overloadpacket.__name__}.out"
+            )
+        if self._indices is not None:
+            return self._call_with_arrays(args, kwargs)
         return getattr(self.function, "plain", self.function)(*args, **kwargs)  # (ops/override_switch.py)
+
+    def _call_with_arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same with tensors of indices, which the operator has as arrays."""
+        at: Any = self._indices
+        indices = args[at] if len(args) > at else kwargs["indices"]
+        try:
+            arrays = [masks_of_bytes(i._numbers_) if isinstance(i, Tensor) else i for i in indices]
+        except NoArray:  # the public function knows what to do
+            if self.overloadpacket.__name__ == "index":
+                return args[0][tuple([slice(None) if i is None else i for i in indices])]
+            return SPACES["torch"][self.overloadpacket.__name__](*args, **kwargs)
+        if len(args) > at:
+            return self.function(*args[:at], arrays, *args[at + 1 :], **kwargs)
+        return self.function(*args, **{**kwargs, "indices": arrays})
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """What it gives, if it is composed of other operators, by these; NotImplemented if it is not."""
+        return self(*args, **kwargs) if record_of(self.function) is None else NotImplemented
 
     @property
     def op(self) -> Callable[..., Any]:
@@ -328,7 +362,16 @@ def call_of(
     while positional and len(positional) <= len(names) and _same(positional[-1], defaults[names[len(positional) - 1]]):
         positional.pop()
     named = {key: value for key, value in kwargs.items() if not _same(value, defaults.get(key, _NO_DEFAULT))}
+    if func._indices is not None and len(positional) > func._indices:
+        _with_tensors(positional, func._indices)
     return func, tuple(positional), named
+
+
+def _with_tensors(args: list[Any], at: int) -> None:
+    """Arguments of `index` and its kin as torch has them: tensors for arrays of indices, and for a number to write."""
+    args[at] = [i if i is None or isinstance(i, Tensor) else wrap(i) for i in args[at]]
+    if len(args) > at + 1 and isinstance(args[at + 1], (bool, int, float, complex)):
+        args[at + 1] = wrap(kernels.element(args[at + 1], args[0]._memory_.dtype))
 
 
 _NO_DEFAULT: Any = object()

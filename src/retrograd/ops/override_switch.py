@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from ..autograd.run_backward import backward, grad
+from ..core.devices import DeviceClass
 from ..core.dtypes import dtype
 from ..core.locks import fork_safe_lock
 from ..core.size import Size
@@ -68,7 +69,15 @@ def throw() -> None:
         between.update((__file__, _TEMPLATE.co_filename))
         for function, key, name in public():
             _put_question(function, key, name)
+        DeviceClass.__call__ = _asked_device  # type: ignore[method-assign,assignment]
         _thrown = True
+
+
+def _asked_device(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """``torch.device(...)``, which modes are asked about, too."""
+    if local.state.function_modes and local.state.functions_off < 2:
+        return handle(cls, [], args, kwargs)
+    return type.__call__(cls, *args, **kwargs)
 
 
 def public() -> Iterator[tuple[FunctionType, Any, str]]:

@@ -111,6 +111,22 @@ def real(input: Any) -> Any:
 
 
 @coo()
+def view_as_real(input: Any) -> Any:
+    return with_values(input, ops.view_as_real(values_of(input)))
+
+
+@coo()
+def view_as_complex(input: Any) -> Any:
+    array = input._memory_
+    if array.ndim == array.sparse_dim or array.shape[-1] != 2:
+        raise RuntimeError(
+            "view_as_complex_sparse is only supported for sparse tensors with the last dim == 2 and dense_dim > 0: "
+            f"this one has shape {list(array.shape)} and {array.ndim - array.sparse_dim} dense dimensions"
+        )
+    return with_values(input, ops.view_as_complex(values_of(input)))
+
+
+@coo()
 def threshold_backward(grad_output: Any, input: Any, threshold: Any) -> Any:
     # The gradient of relu, at the places of its argument.
     if not isinstance(input, SparseTensor) or threshold != 0:
@@ -268,6 +284,19 @@ def mul(input: Any, other: Any) -> Any:
     return _mul_dense(input, other)
 
 
+@coo("mul_", "multiply_")
+def mul_(input: Any, other: Any) -> Any:
+    """Of a plain tensor by a sparse one: it becomes zero where that has no values."""
+    if isinstance(input, AnySparse):
+        return in_place(mul, (input, other), {})
+    if tuple(input.shape) != tuple(other.shape):
+        raise RuntimeError(
+            f"mul: expected 'self' and 'other' to have same size, but self has size {list(input.shape)} while other "
+            f"has size {list(other.shape)} (FYI: dense-sparse products in place do not currently support broadcasting)"
+        )
+    return input.mul_(to_dense(other))
+
+
 def _mul_dense(input: Any, other: Tensor) -> Any:
     array = input._memory_
     shape = np.broadcast_shapes(array.shape, tuple(other.shape))
@@ -363,6 +392,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if isinstance(other, Tensor) and other.requires_grad:
         return with_values(input, ops.div(values_of(input), other, rounding_mode=rounding_mode))
     return _Div.apply(input, other, rounding_mode)
+
+
+@coo("div_", "divide_", "true_divide_")
+def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    _check_divisor(input, other)
+    return in_place(div, (input, other), {"rounding_mode": rounding_mode})
 
 
 @coo()

@@ -45,6 +45,7 @@ class TensorAutograd(TensorOperators):
         _vc_: VersionCounter | None
         _grad_meta_: AutogradMeta | None
         _edge_: EdgeTuple | None
+        _special_: int | None
 
     @property
     def requires_grad(self) -> bool:
@@ -89,6 +90,10 @@ class TensorAutograd(TensorOperators):
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set ``requires_grad`` in place and return the tensor."""
+        if requires_grad is True and self._grad_meta_ is None and self._edge_ is None and self._vc_ is not INFERENCE:
+            if self._memory_.dtype.kind in "fcVW":  # of a tensor that nothing is known of: the rest without its calls
+                materialize_autograd_meta(self).requires_grad = True
+                return self
         if not isinstance(requires_grad, bool):
             raise TypeError(
                 f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, "

@@ -1,7 +1,7 @@
 """``torch.utils._pytree``: nested containers taken apart into their leaves, and put together again.
 
 Containers are lists, tuples, dicts and what is registered; anything else is a leaf. Nothing here recurses: a structure
-may be as deep as it likes.
+may be as deep as it likes (but for its text, which is JSON).
 
 >>> import retrograd as torch
 >>> from retrograd.utils._pytree import tree_flatten, tree_map, tree_unflatten
@@ -16,25 +16,39 @@ may be as deep as it likes.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+import dataclasses
+import enum
+import importlib
+import json
+import warnings
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
+from .. import return_types
 from ..core.size import Size
+from ..core.where import users_level
 
 PyTree = Any
 Context = Any
 FlattenFn = Callable[[Any], tuple[list, Any]]
 UnflattenFn = Callable[[Iterable[Any], Any], Any]
+DumpableContext = Any
+ToDumpableContextFn = Callable[[Any], Any]
+FromDumpableContextFn = Callable[[Any], Any]
 IsLeaf = Callable[[Any], bool] | None
 
 __all__ = [
-    "Context", "FlattenFn", "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "UnflattenFn",
-    "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "keystr", "key_get", "register_pytree_node",
+    "Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "GetAttrKey", "LeafSpec", "MappingKey",
+    "PyTree", "PyTreeSpec", "SequenceKey", "ToDumpableContextFn", "TreeSpec", "UnflattenFn", "is_namedtuple",
+    "is_namedtuple_class", "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance",
+    "keystr", "key_get", "register_constant", "register_dataclass", "register_pytree_node",
     "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf",
     "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_",
-    "tree_map_with_path", "tree_structure", "tree_unflatten",
+    "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_dict", "treespec_dumps", "treespec_leaf",
+    "treespec_loads", "treespec_pprint", "treespec_tuple",
 ]  # fmt: skip
 
 
@@ -101,12 +115,8 @@ def _named(container: Any) -> tuple[list, Any]:
     return [(GetAttrKey(name), value) for name, value in zip(container._fields, container)], type(container)
 
 
-class _NamedTuple:
-    """Stands for all classes of named tuples: their context says which."""
-
-
 #: Class -> how its containers are taken apart.
-SUPPORTED_NODES: dict[type, _Kind] = {
+SUPPORTED_NODES: dict[Any, _Kind] = {
     list: _Kind(lambda x: (list(x), None), lambda leaves, context: list(leaves), _numbered),
     tuple: _Kind(lambda x: (list(x), None), lambda leaves, context: tuple(leaves), _numbered),
     Size: _Kind(lambda x: (list(x), None), lambda leaves, context: tuple(leaves), _numbered),
@@ -122,8 +132,17 @@ SUPPORTED_NODES: dict[type, _Kind] = {
         lambda leaves, context: deque(leaves, maxlen=context),
         lambda x: (_numbered(x)[0], x.maxlen),
     ),
-    _NamedTuple: _Kind(lambda x: (list(x), type(x)), lambda leaves, context: context(*leaves), _named),
+    # All classes of named tuples: their context says which.
+    namedtuple: _Kind(lambda x: (list(x), type(x)), lambda leaves, context: context(*leaves), _named),
 }
+
+
+class _Written(NamedTuple):
+    """How the structure of a class is written to a text: the name, and what becomes of the context there and back."""
+
+    name: str | None
+    dump: ToDumpableContextFn | None
+    load: FromDumpableContextFn | None
 
 
 def register_pytree_node(
@@ -138,7 +157,8 @@ def register_pytree_node(
 ) -> None:
     """Make the objects of a class containers. `flatten_fn` gives their parts, and what else `unflatten_fn` needs.
 
-    Structures are not written to files here, so that what is said about that has nothing to do.
+    `serialized_type_name` is the class's name in texts (`treespec_dumps`), where the context stands as what
+    `to_dumpable_context` makes of it; `flatten_with_keys_fn` gives pairs of a key and a part.
 
     >>> from retrograd.utils import _pytree
     >>> class Pair:
@@ -155,14 +175,152 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    _write_as(cls, _Written(serialized_type_name, to_dumpable_context, from_dumpable_context))
 
 
-_register_pytree_node = register_pytree_node
+def _write_as(cls: Any, how: _Written) -> None:
+    _WRITTEN[cls] = how
+    if how.name is not None:
+        _READ[how.name] = cls
+
+
+def _register_pytree_node(cls: type, *args: Any, **kwargs: Any) -> None:
+    """`register_pytree_node` under its old name, which says that it is, and replaces what was registered."""
+    warnings.warn(
+        "`torch.utils._pytree._register_pytree_node` is deprecated. Please use "
+        "`torch.utils._pytree.register_pytree_node` instead.",
+        FutureWarning,
+        users_level(),
+    )
+    if cls in SUPPORTED_NODES:
+        warnings.warn(
+            f"{cls} is already registered as pytree node. Overwriting the previous registration.",
+            stacklevel=users_level(),
+        )
+        _deregister_pytree_node(cls)
+    register_pytree_node(cls, *args, **kwargs)
+
+
+def _deregister_pytree_node(cls: type) -> None:
+    """Make the objects of a class leaves again."""
+    del SUPPORTED_NODES[cls]
+    how = _WRITTEN.pop(cls, None)
+    if how is not None and how.name is not None:
+        del _READ[how.name]
+
+
+def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
+    """Give a class of named tuples, which are containers anyway, the name that it has in texts."""
+    _NAMED[cls] = serialized_type_name
+
+
+def register_dataclass(
+    cls: Any,
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Make the objects of a dataclass (or a class that is made of `field_names`) containers of their fields.
+
+    Those of `drop_field_names` are left to their defaults; fields that are None are no leaves.
+
+    >>> from dataclasses import dataclass
+    >>> from retrograd.utils import _pytree
+    >>> @dataclass
+    ... class Batch:
+    ...     x: int
+    ...     y: int
+    >>> _pytree.register_dataclass(Batch)
+    >>> _pytree.tree_map(lambda v: v + 1, Batch(1, 2))
+    Batch(x=2, y=3)
+    """
+    dropped = set(drop_field_names or ())
+    if dataclasses.is_dataclass(cls):
+        wanted = {field.name for field in dataclasses.fields(cls) if field.init}
+        names = [field.name for field in dataclasses.fields(cls) if field.name in wanted - dropped]
+        if field_names is not None:
+            missing, unexpected = wanted - dropped - set(field_names), set(field_names) - wanted
+            if missing or unexpected:
+                raise ValueError(
+                    f"field_names does not include all dataclass fields of {cls}. Missing fields in "
+                    f"`field_names`: {sorted(missing)}: add them there or to `drop_field_names`. Unexpected fields in "
+                    f"`field_names`: {sorted(unexpected)}: remove them"
+                )
+            names = list(field_names)
+    elif field_names is None:
+        raise ValueError(
+            f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a "
+            "dataclass."
+        )
+    else:
+        names = [name for name in field_names if name not in dropped]
+
+    def keyed(obj: Any) -> tuple[list, Any]:
+        there = [name for name in names if getattr(obj, name) is not None]
+        absent = [name for name in names if getattr(obj, name) is None]
+        return [(GetAttrKey(name), getattr(obj, name)) for name in there], [there, absent]
+
+    def flatten(obj: Any) -> tuple[list, Any]:
+        pairs, context = keyed(obj)
+        return [part for _, part in pairs], context
+
+    def unflatten(parts: Iterable[Any], context: Any) -> Any:
+        there, absent = context
+        return cls(**dict(zip(there, parts)), **dict.fromkeys(absent))
+
+    register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=keyed
+    )
+
+
+@dataclass(frozen=True)
+class ConstantNode:
+    """The context of a constant: itself."""
+
+    value: Any
+
+
+def register_constant(cls: type) -> None:
+    """Make the objects of a class parts of the structure: they are no leaves, and structures differ where they do.
+
+    >>> from dataclasses import dataclass
+    >>> from retrograd.utils import _pytree
+    >>> @dataclass(frozen=True)
+    ... class Setting:
+    ...     name: str
+    >>> _pytree.register_constant(Setting)
+    >>> _pytree.tree_leaves([Setting("a"), 1])
+    [1]
+    """
+    for method in ("__eq__", "__hash__"):
+        if getattr(cls, method) in (getattr(object, method), None):
+            raise TypeError(
+                f"register_constant(cls) expects `cls` to have a non-default `{method}` implementation. Structures are "
+                f"compared by it: give {cls.__name__} one, or make it a dataclass with frozen=True"
+            )
+    register_pytree_node(
+        cls,
+        lambda x: ([], ConstantNode(x)),
+        lambda parts, context: context.value,
+        flatten_with_keys_fn=lambda x: ([], ConstantNode(x)),
+    )
+    _CONSTANTS.add(cls)
+
+
+def is_constant_class(cls: type) -> bool:
+    """Are the objects of this class registered as constants?"""
+    return cls in _CONSTANTS
 
 
 def is_namedtuple_class(cls: Any) -> bool:
     """Is it a class that `collections.namedtuple` made?"""
-    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and isinstance(getattr(cls, "_fields", None), tuple)
+        and not is_structseq_class(cls)
+    )
 
 
 def is_namedtuple_instance(obj: Any) -> bool:
@@ -175,10 +333,35 @@ def is_namedtuple(obj: Any) -> bool:
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
-def _node_type(tree: Any) -> type:
+def is_structseq_class(cls: Any) -> bool:
+    """Is it a class of tuples with named fields that is built in, such as `time.struct_time`?"""
+    if not isinstance(cls, type) or not issubclass(cls, tuple) or not isinstance(getattr(cls, "n_fields", None), int):
+        return False
+    return cls.__module__ == return_types.__name__ or (cls.__bases__ == (tuple,) and not cls.__flags__ & _SUBCLASSABLE)
+
+
+#: The bit of `type.__flags__` that classes have which may be derived from.
+_SUBCLASSABLE = 1 << 10
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Is it an object of such a class?"""
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: Any) -> bool:
+    """Is it such a class, or an object of one?"""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+def _node_type(tree: Any) -> Any:
     kind = type(tree)
-    if isinstance(tree, tuple) and kind not in SUPPORTED_NODES and is_namedtuple_class(kind):
-        return _NamedTuple
+    if isinstance(tree, tuple) and kind not in SUPPORTED_NODES:
+        if is_namedtuple_class(kind):
+            return namedtuple
+        if kind.__module__ == return_types.__name__:
+            # What operators with several results give: a container of its own class, from the first one on.
+            SUPPORTED_NODES[kind] = _Kind(lambda x: (list(x), None), lambda leaves, _: kind(*leaves), _numbered)
     return kind
 
 
@@ -235,7 +418,7 @@ class TreeSpec:
                 continue
             kind = _node_type(part)
             if kind is not spec.type and not (spec._is_mapping() and kind in (dict, OrderedDict, defaultdict)):
-                wanted = spec._context if spec.type is _NamedTuple else spec.type
+                wanted = spec._context if spec.type is namedtuple else spec.type
                 raise ValueError(f"Node type mismatch; expected {wanted}, but got {type(part)}.")
             children, context = SUPPORTED_NODES[kind].flatten(part)
             if len(children) != spec.num_children:
@@ -276,22 +459,24 @@ class TreeSpec:
 
     def __repr__(self) -> str:
         pieces: list[str] = []
-        todo: list[Any] = [self]
+        todo: list[tuple[Any, int]] = [(self, 1)]
         while todo:
-            spec = todo.pop()
+            spec, depth = todo.pop()
             if isinstance(spec, str):
                 pieces.append(spec)
             elif spec.type is None:
                 pieces.append("*")
             else:
-                name = "namedtuple" if spec.type is _NamedTuple else spec.type.__name__
-                pieces.append(f"TreeSpec({name}, {spec._context}, [")
-                todo.append("])")
+                pieces.append(f"TreeSpec({spec.type.__name__}, {spec._context}, [")
+                todo.append(("])", 0))
                 for index, child in reversed(list(enumerate(spec._children))):
-                    todo.append(child)
+                    todo.append((child, depth + 1))
                     if index:
-                        todo.append(", ")
+                        todo.append((",\n" + "  " * depth, 0))
         return "".join(pieces)
+
+
+PyTreeSpec = TreeSpec
 
 
 class LeafSpec(TreeSpec):
@@ -519,3 +704,178 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = N
             return None
         todo += zip(reversed(children), reversed(spec.children_specs))
     return found
+
+
+# --------------------------------------------------------------------------------------------------- structures by hand
+
+
+def treespec_leaf() -> LeafSpec:
+    """The spec of a leaf.
+
+    >>> from retrograd.utils import _pytree
+    >>> _pytree.tree_structure(5) == _pytree.treespec_leaf()
+    True
+    """
+    return _LEAF
+
+
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """The spec of a tuple of parts with these specs."""
+    return TreeSpec(tuple, None, list(iterable))
+
+
+def treespec_dict(
+    mapping: Mapping[Any, TreeSpec] | Iterable[tuple[Any, TreeSpec]] = (), /, **kwargs: TreeSpec
+) -> TreeSpec:
+    """The spec of a dict of parts with these specs."""
+    parts = dict(mapping, **kwargs)
+    return TreeSpec(dict, list(parts), list(parts.values()))
+
+
+class _Star:
+    """A leaf, printed."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """A structure, printed as if its leaves were stars.
+
+    >>> from retrograd.utils import _pytree
+    >>> _pytree.treespec_pprint(_pytree.tree_structure([1, {"a": 2}]))
+    "[*, {'a': *}]"
+    """
+    return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
+
+
+# --------------------------------------------------------------------------------------------------- structures as text
+
+#: The version of the texts, which are torch's.
+_PROTOCOL = 1
+
+#: Class -> how it is written; what it is written as -> class; class of named tuples -> what it is written as.
+_WRITTEN: dict[Any, _Written] = {}
+_READ: dict[str, Any] = {}
+_NAMED: dict[Any, str] = {}
+_CONSTANTS: set[type] = set()
+
+
+def _dump_named(cls: Any) -> str:
+    if cls not in _NAMED:
+        raise NotImplementedError(
+            f"Can't serialize TreeSpec of namedtuple class {cls} because we didn't register a serialized_type_name. "
+            "Please register using `_register_namedtuple`."
+        )
+    return _NAMED[cls]
+
+
+def _load_named(name: str) -> Any:
+    for cls, known in _NAMED.items():
+        if known == name:
+            return cls
+    raise NotImplementedError(
+        f"Deserializing the namedtuple {name} in pytree is not registered: _register_namedtuple(cls)"
+    )
+
+
+def _dump_default(context: Any) -> Any:
+    factory, keys = context
+    place = {"default_factory_module": factory.__module__, "default_factory_name": factory.__qualname__}
+    return {**place, "dict_context": keys}
+
+
+def _load_default(written: Any) -> Any:
+    module = importlib.import_module(written["default_factory_module"])
+    return [getattr(module, written["default_factory_name"]), written["dict_context"]]
+
+
+for _cls, _how in {
+    list: _Written("builtins.list", None, None),
+    tuple: _Written("builtins.tuple", None, None),
+    Size: _Written("torch.Size", None, None),
+    dict: _Written("builtins.dict", None, None),
+    OrderedDict: _Written("collections.OrderedDict", None, None),
+    defaultdict: _Written("collections.defaultdict", _dump_default, _load_default),
+    deque: _Written("collections.deque", None, None),
+    namedtuple: _Written("collections.namedtuple", _dump_named, _load_named),
+}.items():
+    _write_as(_cls, _how)
+
+
+def _dump_member(value: Any) -> Any:
+    """A member of an enumeration, for JSON."""
+    if isinstance(value, enum.Enum):
+        kind = type(value)
+        return {"__enum__": True, "fqn": f"{kind.__module__}:{kind.__qualname__}", "name": value.name}
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def _load_member(written: dict[str, Any]) -> Any:
+    if "__enum__" not in written:
+        return written
+    module, _, name = written["fqn"].partition(":")
+    kind: Any = reduce(getattr, name.split("."), importlib.import_module(module))
+    return kind[written["name"]]
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """A structure as a text, torch's, from which `treespec_loads` makes it again.
+
+    >>> from retrograd.utils import _pytree
+    >>> _pytree.treespec_dumps(_pytree.tree_structure(()))
+    '[1, {"type": "builtins.tuple", "context": "null", "children_spec": []}]'
+    """
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
+    _check_protocol(_PROTOCOL if protocol is None else protocol)
+
+    def written(spec: TreeSpec) -> dict[str, Any]:
+        if spec.type is None:
+            return {"type": None, "context": None, "children_spec": []}
+        how = _WRITTEN.get(spec.type)
+        if how is None or how.name is None:
+            raise NotImplementedError(
+                f"No registered serialization name for {spec.type} found. Please update your register_pytree_node call "
+                "with a `serialized_type_name` kwarg."
+            )
+        if how.dump is not None:
+            context = how.dump(spec._context)
+        else:
+            try:
+                context = json.dumps(spec._context, default=_dump_member)
+            except TypeError as error:
+                raise TypeError(
+                    "Unable to serialize context. Please make the context json dump-able, or register a custom "
+                    f"serializer: register_pytree_node({spec.type.__name__}, ..., to_dumpable_context=..., "
+                    "from_dumpable_context=...)"
+                ) from error
+        return {"type": how.name, "context": context, "children_spec": [written(child) for child in spec._children]}
+
+    return json.dumps((_PROTOCOL, written(treespec)), default=_dump_member)
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The structure that a text of `treespec_dumps` describes."""
+    protocol, content = json.loads(serialized, object_hook=_load_member)
+    _check_protocol(protocol)
+
+    def read(part: dict[str, Any]) -> TreeSpec:
+        name, context = part["type"], part["context"]
+        if name is None:
+            return _LEAF
+        if name not in _READ:
+            raise NotImplementedError(
+                f"Deserializing {name} in pytree is not registered: register_pytree_node(cls, ...)"
+            )
+        kind = _READ[name]
+        load = _WRITTEN[kind].load
+        context = json.loads(context, object_hook=_load_member) if load is None else load(context)
+        return TreeSpec(kind, context, [read(child) for child in part["children_spec"]])
+
+    return read(content)
+
+
+def _check_protocol(protocol: Any) -> None:
+    if protocol != _PROTOCOL:
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [{_PROTOCOL}]")

@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from copy import deepcopy
 from typing import Any
 
 from ..tensor import Tensor
@@ -54,6 +55,9 @@ class TensorWeakRef:
 
     def __call__(self) -> Tensor | None:
         return self.ref()
+
+
+_dict = dict
 
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):
@@ -100,8 +104,64 @@ class WeakIdKeyDictionary(MutableMapping[Any, Any]):
             if key is not None:
                 yield key
 
+    def keyrefs(self) -> list[WeakIdRef]:
+        """Weak references to all keys, of which some may be gone by the time they are called."""
+        return list(self.data)
+
+    def update(self, dict: Any = None, **kwargs: Any) -> None:  # type: ignore[override]
+        """Take over all pairs of a mapping, or of an iterable; what raises before it has given all changes nothing."""
+        pairs = [] if dict is None else list(dict.items()) if hasattr(dict, "items") else list(_dict(dict).items())
+        for key, value in (*pairs, *kwargs.items()):
+            self[key] = value
+
+    def copy(self) -> WeakIdKeyDictionary:
+        """Another one of the same pairs."""
+        result = type(self)(ref_type=self.ref_type)
+        result.update([(key, value) for key, value in self._alive()])
+        return result
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> WeakIdKeyDictionary:
+        """Of copies of the values; keys are who they are."""
+        result = type(self)(ref_type=self.ref_type)
+        for key, value in self._alive():
+            result[key] = deepcopy(value, memo)
+        return result
+
+    def _alive(self) -> list[tuple[Any, Any]]:
+        """Keys and values, the keys alive as long as the list is."""
+        found = [(reference(), value) for reference, value in list(self.data.items())]
+        return [pair for pair in found if pair[0] is not None]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return {id(key): value for key, value in self._alive()} == {id(key): value for key, value in other.items()}
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __ior__(self, other: Any) -> WeakIdKeyDictionary:
+        self.update(other)
+        return self
+
+    def __or__(self, other: Any) -> Any:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        result = self.copy()
+        result.update(other)
+        return result
+
+    def __ror__(self, other: Any) -> Any:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        result = type(self)(ref_type=self.ref_type)
+        result.update(other)
+        result.update(self)
+        return result
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {len(self.data)}>"
+        return f"<{type(self).__name__} at {id(self):#x}>"
 
 
 WeakTensorKeyDictionary = WeakIdKeyDictionary

@@ -16,8 +16,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from numpy import count_nonzero, ndarray
+
 from ... import kernels
 from ...core.state import local
+from ...kernels.compiled import LARGE
 from ...kernels.dims import normalize_dim, normalize_dims
 from ...tensor import Tensor, wrap
 from ...tensor.special import all_values
@@ -92,7 +95,11 @@ def _has_zero(ops: Any, x: Any) -> bool:
     if not _has_values(x):
         return False
     values = x if ops is kernels else all_values(x)  # of all examples, where it is batched
-    return not values.all() if values.dtype.char in "fdFD" else bool(ops.any(ops.eq(x, 0)))
+    if values.dtype.char not in "fdFD":
+        return bool(ops.any(ops.eq(x, 0)))
+    if values.__class__ is ndarray and values.size <= LARGE:
+        return count_nonzero(values) != values.size  # of few a fifth of the time of `all`, of many four times that
+    return not values.all()
 
 
 def _products_before(ops: Any, x: Any, dim: int) -> Any:

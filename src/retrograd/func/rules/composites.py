@@ -83,7 +83,28 @@ def _as_strided(level: Level, function: Function, args: tuple[Any, ...], kwargs:
             f"stride {list(stride)}"
         )
     value = first.value
+    check_place(first, size, stride, offset)
     return wrap(function(value, (level.size, *size), (value.stride(first.bdim), *stride), offset), level)
+
+
+def check_place(tensor: Any, size: Any, stride: Any, offset: int | None) -> None:
+    """Is a view by strides of the first example within that? Else it would reach into the next one."""
+    start = tensor.storage_offset()
+    begin = start if offset is None else offset
+
+    def end(first: int, sizes: Any, strides: Any) -> int:
+        if 0 in sizes:
+            return first
+        return first + 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
+
+    wanted, there = end(begin, size, stride), end(start, tensor.shape, tensor.stride())
+    if wanted > begin and (begin < start or wanted > there):
+        raise RuntimeError(
+            f"result = tensor.as_strided({list(size)}, {list(stride)}, {begin}) can access memory outside of `tensor`: "
+            f"it reads from {begin} to {wanted}, and an example of shape {list(tensor.shape)} lies from {start} to "
+            f"{there}. This is not supported inside of vmap, where the next example lies behind it: write it as a "
+            "sequence of view operations (narrow, select, unfold), or take the view outside"
+        )
 
 
 def _as_strided_scatter(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -154,6 +175,12 @@ def _hash_tensor(level: Level, function: Function, args: tuple[Any, ...], kwargs
     return wrap(function(value, shifted_all(dims, ndim), **named), level)
 
 
+def _of_all(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """One answer for all examples: by these functions programs ask what to do next."""
+    (input,) = (*args, *kwargs.values())
+    return function(input.value)
+
+
 def register() -> None:
     _declare(_like, "torch", "zeros_like", "ones_like", "empty_like", "full_like")
     _declare(_new, "Tensor", "new_zeros", "new_ones", "new_empty", "new_full")
@@ -164,6 +191,7 @@ def register() -> None:
     _declare(_as_strided_scatter, "torch", "as_strided_scatter")
     _declare(_isin, "torch", "isin")
     _declare(_hash_tensor, "torch", "hash_tensor")
+    _declare(_of_all, "torch", "_is_all_true", "_is_any_true")
     _declare(_attention, "nn.functional", "scaled_dot_product_attention")
     _declare(_grid_sample, "nn.functional", "grid_sample")
     _declare(_cross_entropy, "nn.functional", "cross_entropy")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._generated import functions as generated
-from ...core.constants import channels_last, contiguous_format, preserve_format
+from ...core.constants import contiguous_format, preserve_format
 from ...core.records import records
 from ...tensor import Tensor
 from ..batched import RULES, Level, front, is_batched, not_inplace, wrap
@@ -62,12 +62,10 @@ def _clone(level: Level, function: Callable[..., Any], args: tuple[Any, ...], kw
         return wrap(function(first.value, **kwargs), level, first.bdim)
     value = front(first)
     if wanted is not contiguous_format:
-        order = (0, 1, *range(3, value._memory_.ndim), 2)
-        back = (0, 1, value._memory_.ndim - 1, *range(2, value._memory_.ndim - 1))
-        if value._memory_.ndim != (5 if wanted is channels_last else 6):
-            raise RuntimeError(f"required rank {4 if wanted is channels_last else 5} tensor to use {wanted} format")
-        last = generated.clone(generated.permute(value, *order), memory_format=contiguous_format)
-        return wrap(generated.permute(last, *back), level)
+        raise RuntimeError(
+            "NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format torch.preserve_format "
+            f"or torch.contiguous_format (got {wanted}): convert the result outside, where the examples are a dimension"
+        )
     return wrap(function(value, memory_format=contiguous_format), level)
 
 

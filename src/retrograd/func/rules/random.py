@@ -26,6 +26,12 @@ def draw(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[s
         raise RuntimeError(
             "vmap: calling out variants of random functions inside vmap is not possible: leave out= away"
         )
+    if not level.by_user:
+        raise RuntimeError(
+            "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations "
+            f"outside of vmap as a workaround: {function.__name__}() is called in a pass over many gradients or "
+            "tangents at once, which is one vmap"
+        )
     if level.randomness == "error":
         raise RuntimeError(
             f"vmap: called random operation while in randomness error mode ({function.__name__}). Please either use "

@@ -12,6 +12,7 @@ from ..._generated import functions as generated
 from ...kernels.dims import normalize_dim
 from ...tensor import wrap as plain
 from ..batched import Level, front, wrap, wrap_all
+from .composites import check_place
 from .patterns import leading, put, rule, shifted
 
 Function = Callable[..., Any]
@@ -68,7 +69,12 @@ def _squeeze_dim(level: Level, function: Function, args: tuple[Any, ...], kwargs
     first, dim = args
     ndim, value = first._memory_.ndim, front(first)
     if ndim == 0:
-        normalize_dim(dim, 0)
+        if dim not in (-1, 0):
+            # (torch's type, of an example that is a number)
+            raise RuntimeError(
+                f"Dimension is out of range (expected to be in range of [-1, 0], but got {dim}): inside of vmap an "
+                "example is a number here"
+            )
         return wrap(generated.alias(value), level)
     return wrap(function(value, shifted(dim, ndim)), level)
 
@@ -155,6 +161,7 @@ def _unfold(level: Level, function: Function, args: tuple[Any, ...], kwargs: dic
 
 def _as_strided(level: Level, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     first, size, stride, offset, _geometry = args
+    check_place(first, size, stride, offset)
     return wrap(first.value.as_strided(
         (level.size, *size), (first.value.stride(first.bdim), *stride), offset
     ), level)

@@ -26,11 +26,15 @@ from ..registry import composite
 @composite(method=False, draws=True)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers drawn from binomial distributions: how many of `count` trials succeed, each with probability `prob`."""
-    if count._memory_.dtype.kind not in "fV" or count._memory_.dtype != prob._memory_.dtype:
-        raise ValueError(
-            f"binomial only supports floating-point dtypes for count, got: {count.dtype}"
-            if count._memory_.dtype.kind not in "fV"
-            else "expected count and prob to have the same dtype"
+    for name, given in (("count", count), ("prob", prob)):
+        if given._memory_.dtype.kind not in "fV":
+            kind = kernels.scalar_name(given._memory_.dtype)
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {kind}")
+    if count._memory_.dtype != prob._memory_.dtype:
+        kinds = [kernels.scalar_name(given._memory_.dtype) for given in (prob, count)]
+        raise RuntimeError(
+            f"Found dtype {kinds[0]} but expected {kinds[1]}: binomial() takes count and prob of one dtype, and prob "
+            "has the other"
         )
     shape = np.broadcast_shapes(count._memory_.shape, prob._memory_.shape)
     trials = np.broadcast_to(count._numbers_, shape)

@@ -119,6 +119,8 @@ def prod(
     input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None, **aliases: Any
 ) -> Tensor:
     """The product of all elements, or over the dimension `dim`."""
+    if dim is None and keepdim is False and dtype is None and not aliases:
+        return generated.prod(input, out=out)
     dim, keepdim = _aliased("prod", dim, keepdim, aliases)
     input = _for_dtype(input, dtype)
     if dim is None:
@@ -239,6 +241,24 @@ _NAMES = {"max": "amax", "amax": "amax", "min": "amin", "amin": "amin", "sum": "
 _NEUTRAL = {"amax": -math.inf, "amin": math.inf, "sum": 0, "prod": 1}
 
 
+def _bools(name: str, input: Tensor) -> Tensor:
+    if input._memory_.dtype.kind != "b":
+        raise RuntimeError(f"{name}(): expected a tensor of bools, but got {input.dtype}: write x.bool()")
+    return input
+
+
+@composite()
+def _is_all_true(input: Tensor) -> Tensor:
+    """Are all elements of a tensor of bools True?"""
+    return _bools("_is_all_true", input).all()  # type: ignore[attr-defined]
+
+
+@composite()
+def _is_any_true(input: Tensor) -> Tensor:
+    """Is an element of a tensor of bools True?"""
+    return _bools("_is_any_true", input).any()  # type: ignore[attr-defined]
+
+
 @composite("_segment_reduce", method=False)
 def segment_reduce(
     data: Tensor,
@@ -280,9 +300,13 @@ def segment_reduce(
     more = bool((index == count).any())
     base = data.new_full((*data.shape[:axis], count + more, *data.shape[axis + 1 :]), start)
     where = np.broadcast_to(index.reshape(*index.shape, *[1] * (data.ndim - axis - 1)), data._memory_.shape)
-    result = generated.scatter_reduce(
-        base, axis, beside(data, where), generated.straight(data), name, include_self=True
-    )
+    at = beside(data, where)
+    if name in ("amax", "amin"):
+        result = _extreme_of_stretches(base, axis, at, data, name)
+    elif name == "prod" and kernels.isnan(data._numbers_).any():
+        result = _product_with_nans(base, axis, at, data)
+    else:
+        result = generated.scatter_reduce(base, axis, at, generated.straight(data), name, include_self=True)
     result = result.narrow(axis, 0, count) if more else result
     if reduce == "mean":
         divisors = counts.reshape(*counts.shape, *[1] * (data.ndim - axis - 1)).astype(data._memory_.dtype)
@@ -290,6 +314,23 @@ def segment_reduce(
         divisors = divisors if initial is None else np.maximum(divisors, divisors.dtype.type(1))
         result = result / beside(data, divisors)
     return result
+
+
+def _extreme_of_stretches(base: Tensor, axis: int, at: Tensor, data: Tensor, name: str) -> Tensor:
+    """The largest or smallest of each stretch and of what it starts with, which takes no part in the gradient."""
+    found = generated.scatter_reduce(base, axis, at, generated.straight(data), name, include_self=False)
+    better = (found.detach() >= base) if name == "amax" else (found.detach() <= base)
+    return generated.where_self(better | found.detach().isnan(), found, base)
+
+
+def _product_with_nans(base: Tensor, axis: int, at: Tensor, data: Tensor) -> Tensor:
+    """The product of each stretch; the gradient of an element that is NaN is the product of the others."""
+    nans, zeros = data.detach().isnan(), base.new_zeros(base.shape)
+    others = generated.scatter_reduce(base, axis, at, data.masked_fill(nans, 1), "prod", include_self=True)
+    own = generated.scatter_reduce(zeros, axis, at, data.masked_fill(~nans, 0), "sum", include_self=True)
+    count = generated.scatter_reduce(zeros, axis, at, nans.to(data.dtype), "sum", include_self=True)
+    own = own * generated.where_self(count > 1, own.new_full((), math.nan), own.new_ones(()))
+    return others * generated.where_self(count > 0, own, own.new_ones(()))
 
 
 def _counts(data: Tensor, lengths: Tensor | None, offsets: Tensor | None, axis: int, unsafe: bool) -> np.ndarray:

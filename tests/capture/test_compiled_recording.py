@@ -1,0 +1,229 @@
+"""Recordings and plans of the compiled core beside those of the Python that they stand for: the same."""
+
+from __future__ import annotations
+
+import gc
+import queue
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import retrograd as torch
+from capture.programs import World, draw_program, make_step
+from retrograd.capture.arrays import RecordedArray
+from retrograd.capture.errors import CaptureError
+from retrograd.capture.memory import Memory
+from retrograd.capture.plain import write_plain
+from retrograd.capture.session import Recording
+from retrograd.capture.values import Value
+from retrograd.core import compiled
+
+pytestmark = pytest.mark.skipif(compiled.library is None, reason="there is no compiled core")
+
+
+def chain(x):
+    b = torch.full((4,), 0.5)
+    x = x.detach().requires_grad_()
+    y = x
+    for _ in range(3):
+        y = (y * b + 1) / 2 - y
+    loss = (-y).sum()
+    loss.backward()
+    return loss.detach(), x.grad
+
+
+def numbers(x):
+    x = x.detach().requires_grad_()
+    total = 0
+    for i in range(3):
+        total = total + 100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[-1]) ** 2
+    return total.detach(), torch.autograd.grad(total, x)[0]
+
+
+def second_order(x):
+    x = x.detach().requires_grad_()
+    (g,) = torch.autograd.grad((x * x * x).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad((g * g).sum(), x)
+    return g.detach(), h
+
+
+def with_state(x):
+    WEIGHT.grad = None
+    loss = (WEIGHT * x - x * 0.0 + WEIGHT[1] * -0.0).sum()
+    loss.backward()
+    return loss.detach()
+
+
+WEIGHT = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+STEPS = [chain, numbers, second_order, with_state]
+
+
+class Switched:
+    """The library without some of its functions, which Python then does itself."""
+
+    def __init__(self, *without: str) -> None:
+        self.without = without
+
+    def __getattr__(self, name):
+        if name in self.without:
+            return {"record_with": lambda recorder: None, "pass_at": lambda task, place: None,
+                    "holders": lambda recorder: 0}.get(name, lambda *args: None)  # fmt: skip
+        return getattr(compiled_library, name)
+
+
+compiled_library = compiled.library
+RECORDING = ("record_with", "pass_at", "holders", "are_plain_nodes")
+
+
+def recorded(step, dtype, monkeypatch, *without):
+    """Two recordings of a step, the second of which is compared with the first."""
+    monkeypatch.setattr(compiled, "library", Switched(*without))
+    x = torch.tensor([0.5, -1.0, 2.0, 3.0], dtype=dtype)
+    first = Recording(step, (x,), {}, [x], False, False)
+    return first, Recording(step, (x,), {}, [x], False, False, first.recorder.calls)
+
+
+def in_words(tree):
+    """Arguments of a call, with values by what they are."""
+    if tree.__class__ is Value:
+        return (*tree.key, tree.storage.kind, tree.array is None)
+    if isinstance(tree, (tuple, list)):
+        return tuple(map(in_words, tree))
+    return repr(tree)
+
+
+def described(recording):
+    calls = [
+        (c.kind, c.name, c.function, in_words(c.args), sorted(c.kwargs), str(c.where), in_words(c.reads),
+         in_words(c.results), in_words(c.writes), c.impure, c.looks, c.may_raise)
+        for c in recording.recorder.calls
+    ]  # fmt: skip
+    storages = [(s.number, s.kind, s.size, s.held.__class__) for s in recording.recorder.storages]
+    return calls, storages
+
+
+@pytest.mark.parametrize(
+    ("step", "dtype"),
+    [(step, torch.float32) for step in STEPS] + [(step, torch.float64) for step in (chain, numbers, second_order)],
+)
+def test_recordings_are_those_of_python(step, dtype, monkeypatch):
+    ours, again = recorded(step, dtype, monkeypatch)
+    theirs, theirs_again = recorded(step, dtype, monkeypatch, *RECORDING)
+    for mine, other in ((ours, theirs), (again, theirs_again)):
+        calls, storages = described(mine)
+        expected, expected_storages = described(other)
+        assert len(calls) > 10
+        for one, two in zip(calls, expected, strict=True):
+            assert one == two
+        assert storages == expected_storages
+    # The second recording consists of the calls of the first, but for those of whole kernels.
+    same = [one is two for one, two in zip(ours.recorder.calls, again.recorder.calls, strict=True)]
+    assert sum(same) >= len(same) - 6
+
+
+def test_the_core_has_recorded_them(monkeypatch):
+    ours, _ = recorded(numbers, torch.float32, monkeypatch)
+    theirs, _ = recorded(numbers, torch.float32, monkeypatch, *RECORDING)
+    assert len(ours.recorder.boxes) < 10 < len(theirs.recorder.boxes)
+
+
+def planned(number, library, monkeypatch):
+    """A program, by the core or by Python: its calls, constants, places, lines and steps."""
+    if number < len(STEPS):
+        recording, _ = recorded(STEPS[number], torch.float32, monkeypatch)
+    else:
+        step = make_step(torch, draw_program(number), World(torch, number, torch.float32), 0.05)
+        torch.manual_seed(number)
+        args = torch.rand(3, 3), torch.rand(3, 3) - 0.5, torch.eye(2)
+        recording = Recording(step, args, {}, list(args), False, False)
+    monkeypatch.setattr(compiled, "library", library)
+    program = recording.program
+    calls = described(recording)[0]
+    program.lay_out()
+    memory = Memory(program)
+    writer = write_plain(program, memory)
+    steps = [
+        (getattr(function, "__name__", "?"), [_where(arg, memory) for arg in args])
+        for name, thing in writer.names.items() if name.startswith("steps") for function, args in thing
+    ]  # fmt: skip
+    plan = program.plan
+    left = [(call.name, in_words(call.reads), in_words(call.results), in_words(call.writes)) for call in program.calls]
+    return calls, left, program.constants, plan.offsets, plan.arena, plan.unplanned, len(writer.lines), steps
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_plans_are_those_of_python(number, monkeypatch):
+    ours, theirs = (planned(number, library, monkeypatch) for library in (compiled_library, None))
+    for one, two in zip(ours, theirs, strict=True):
+        assert one == two
+    assert number >= len(STEPS) or len(ours[-1]) > 4, "no step was looked at"
+
+
+def _where(arg, memory):
+    """An array by the place where it lies, shape and strides; anything else as it is."""
+    if not isinstance(arg, np.ndarray):
+        return repr(arg)
+    start = arg.__array_interface__["data"][0]
+    places = [start - memory.arena.__array_interface__["data"][0] if memory.arena.nbytes else -1]
+    inside = 0 <= places[0] < memory.arena.nbytes
+    return places[0] if inside else arg.tobytes(), arg.shape, arg.strides, arg.dtype
+
+
+def test_a_large_array_is_planned_by_python(monkeypatch):
+    x = torch.ones(400)
+    recording = Recording(lambda x: x * x + x, (x,), {}, [x], False, False)
+    program = recording.program
+    assert compiled_library.place_small(program.calls, program.storages, program.constants, set()) is None
+    program.lay_out()
+    assert program.plan.arena >= 1600
+
+
+def test_a_tensor_that_is_kept_is_found():
+    kept = queue.SimpleQueue()  # which is not watched
+
+    @torch.capture(backend="plain")
+    def step(x):
+        y = x * 2
+        kept.put(y)
+        return y + 1
+
+    with pytest.raises(CaptureError, match=r"keeps a tensor of shape \[3\]"):
+        step(torch.ones(3))
+
+
+def test_nothing_of_a_recording_is_left():
+    x = torch.ones(4)
+    before = sum(one.__class__ is RecordedArray for one in gc.get_objects())
+    recording = Recording(chain, (x,), {}, [x], False, False)
+    recorder = weakref.ref(recording.recorder)
+    assert sum(one.__class__ is RecordedArray for one in gc.get_objects()) == before
+    del recording
+    assert recorder() is None  # without a collection
+
+
+def test_another_thread_computes_with_the_arrays():
+    """A thread that does not record meets a tensor whose array is recorded: it gets its values."""
+    w = torch.full((4,), 2.0)
+    seen = queue.SimpleQueue()  # which is not watched
+    is_recorded, is_done = threading.Event(), threading.Event()
+
+    def other():
+        is_recorded.wait()
+        v = torch.ones(4, requires_grad=True)
+        y = (v * w + w[0]).sum()
+        y.backward()
+        seen.put((y.item(), v.grad.tolist()))
+        is_done.set()
+
+    def step(x):
+        y = w * x  # from here on, w holds a recorded array
+        is_recorded.set()
+        is_done.wait(10)
+        return y
+
+    threading.Thread(target=other, daemon=True).start()
+    recording = Recording(step, (torch.full((4,), 3.0),), {}, [], False, False)
+    assert seen.get_nowait() == (16.0, [2.0] * 4)
+    assert recording.result.tolist() == [6.0] * 4
