@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import sys
 from pathlib import Path
 
@@ -35,6 +36,11 @@ def _numbers(found: object) -> list[float | None]:
     return flat
 
 
+#: What torch's processes now and then end with on a busy machine, when the program is over and the interpreter gone: a
+#: thread of its backend is still there. The numbers are in their file by then.
+_ABORTS_AT_EXIT = "terminate called without an active exception\n"
+
+
 @pytest.mark.parity
 def test_the_same_script_on_torch(tmp_path: Path) -> None:
     """Its import is all that changes."""
@@ -54,7 +60,10 @@ def test_the_same_script_on_torch(tmp_path: Path) -> None:
         answers = tmp_path / f"{name}.json"
         command = [sys.executable, "-m", "retrograd.distributed.run", "--backend", "gloo", "-n", "2", str(script)]
         status, output, _ = run([*command, str(answers)], 150)
-        assert status == 0, output[-4000:]
+        if name == "torch" and output.startswith(_ABORTS_AT_EXIT):
+            assert status == 128 + signal.SIGABRT, output[-4000:]
+        else:
+            assert status == 0, output[-4000:]
         found[name] = json.loads(answers.read_text())
     assert found["torch"].keys() == found["retrograd"].keys() and len(found["torch"]) == 20
     for key, expected in found["torch"].items():

@@ -16,28 +16,45 @@ may be as deep as it likes (but for its text, which is JSON).
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import importlib
 import json
-import warnings
-from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
-from .. import return_types
-from ..core.size import Size
-from ..core.where import users_level
+from .pytree_nodes import (  # (those that are not used here have their home in this module for the world)
+    READ,
+    SUPPORTED_NODES,
+    WRITTEN,
+    ConstantNode,  # noqa: F401
+    Context,
+    DumpableContext,
+    FlattenFn,
+    FromDumpableContextFn,
+    GetAttrKey,
+    MappingKey,
+    SequenceKey,
+    ToDumpableContextFn,
+    UnflattenFn,
+    _deregister_pytree_node,  # noqa: F401
+    _register_namedtuple,  # noqa: F401
+    _register_pytree_node,  # noqa: F401
+    is_constant_class,  # noqa: F401
+    is_namedtuple,
+    is_namedtuple_class,
+    is_namedtuple_instance,
+    is_structseq,
+    is_structseq_class,
+    is_structseq_instance,
+    node_type,
+    register_constant,
+    register_dataclass,
+    register_pytree_node,
+)
 
 PyTree = Any
-Context = Any
-FlattenFn = Callable[[Any], tuple[list, Any]]
-UnflattenFn = Callable[[Iterable[Any], Any], Any]
-DumpableContext = Any
-ToDumpableContextFn = Callable[[Any], Any]
-FromDumpableContextFn = Callable[[Any], Any]
 IsLeaf = Callable[[Any], bool] | None
 
 __all__ = [
@@ -52,322 +69,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class SequenceKey:
-    """Where a leaf is found in a sequence."""
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence: Any) -> Any:
-        return sequence[self.idx]
-
-
-@dataclass(frozen=True)
-class MappingKey:
-    """Where a leaf is found in a mapping."""
-
-    key: Any
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-    def get(self, mapping: Any) -> Any:
-        return mapping[self.key]
-
-
-@dataclass(frozen=True)
-class GetAttrKey:
-    """Where a leaf is found in an object."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-    def get(self, obj: Any) -> Any:
-        return getattr(obj, self.name)
-
-
-class _Kind(NamedTuple):
-    """How the containers of a class are taken apart and put together."""
-
-    flatten: FlattenFn
-    unflatten: UnflattenFn
-    flatten_with_keys: Callable[[Any], tuple[list, Any]] | None
-
-
-def _pairs(container: Any) -> tuple[list, Any]:
-    return list(container.values()), list(container)
-
-
-def _keyed(container: Any) -> tuple[list, Any]:
-    return [(MappingKey(key), value) for key, value in container.items()], list(container)
-
-
-def _numbered(container: Any) -> tuple[list, Any]:
-    return [(SequenceKey(index), value) for index, value in enumerate(container)], None
-
-
-def _named(container: Any) -> tuple[list, Any]:
-    return [(GetAttrKey(name), value) for name, value in zip(container._fields, container)], type(container)
-
-
-#: Class -> how its containers are taken apart.
-SUPPORTED_NODES: dict[Any, _Kind] = {
-    list: _Kind(lambda x: (list(x), None), lambda leaves, context: list(leaves), _numbered),
-    tuple: _Kind(lambda x: (list(x), None), lambda leaves, context: tuple(leaves), _numbered),
-    Size: _Kind(lambda x: (list(x), None), lambda leaves, context: tuple(leaves), _numbered),
-    dict: _Kind(_pairs, lambda leaves, context: dict(zip(context, leaves)), _keyed),
-    OrderedDict: _Kind(_pairs, lambda leaves, context: OrderedDict(zip(context, leaves)), _keyed),
-    defaultdict: _Kind(
-        lambda x: (list(x.values()), [x.default_factory, list(x)]),
-        lambda leaves, context: defaultdict(context[0], zip(context[1], leaves)),
-        lambda x: ([(MappingKey(key), value) for key, value in x.items()], [x.default_factory, list(x)]),
-    ),
-    deque: _Kind(
-        lambda x: (list(x), x.maxlen),
-        lambda leaves, context: deque(leaves, maxlen=context),
-        lambda x: (_numbered(x)[0], x.maxlen),
-    ),
-    # All classes of named tuples: their context says which.
-    namedtuple: _Kind(lambda x: (list(x), type(x)), lambda leaves, context: context(*leaves), _named),
-}
-
-
-class _Written(NamedTuple):
-    """How the structure of a class is written to a text: the name, and what becomes of the context there and back."""
-
-    name: str | None
-    dump: ToDumpableContextFn | None
-    load: FromDumpableContextFn | None
-
-
-def register_pytree_node(
-    cls: type,
-    flatten_fn: FlattenFn,
-    unflatten_fn: UnflattenFn,
-    *,
-    serialized_type_name: str | None = None,
-    to_dumpable_context: Any = None,
-    from_dumpable_context: Any = None,
-    flatten_with_keys_fn: Any = None,
-) -> None:
-    """Make the objects of a class containers. `flatten_fn` gives their parts, and what else `unflatten_fn` needs.
-
-    `serialized_type_name` is the class's name in texts (`treespec_dumps`), where the context stands as what
-    `to_dumpable_context` makes of it; `flatten_with_keys_fn` gives pairs of a key and a part.
-
-    >>> from retrograd.utils import _pytree
-    >>> class Pair:
-    ...     def __init__(self, a, b):
-    ...         self.a, self.b = a, b
-    >>> _pytree.register_pytree_node(Pair, lambda x: ([x.a, x.b], None), lambda parts, _: Pair(*parts))
-    >>> _pytree.tree_leaves([Pair(1, 2), 3])
-    [1, 2, 3]
-    """
-    if (to_dumpable_context is None) != (from_dumpable_context is None):
-        raise ValueError(
-            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered."
-        )
-    if cls in SUPPORTED_NODES:
-        raise ValueError(f"{cls} is already registered as pytree node.")
-    SUPPORTED_NODES[cls] = _Kind(flatten_fn, unflatten_fn, flatten_with_keys_fn)
-    _write_as(cls, _Written(serialized_type_name, to_dumpable_context, from_dumpable_context))
-
-
-def _write_as(cls: Any, how: _Written) -> None:
-    _WRITTEN[cls] = how
-    if how.name is not None:
-        _READ[how.name] = cls
-
-
-def _register_pytree_node(cls: type, *args: Any, **kwargs: Any) -> None:
-    """`register_pytree_node` under its old name, which says that it is, and replaces what was registered."""
-    warnings.warn(
-        "`torch.utils._pytree._register_pytree_node` is deprecated. Please use "
-        "`torch.utils._pytree.register_pytree_node` instead.",
-        FutureWarning,
-        users_level(),
-    )
-    if cls in SUPPORTED_NODES:
-        warnings.warn(
-            f"{cls} is already registered as pytree node. Overwriting the previous registration.",
-            stacklevel=users_level(),
-        )
-        _deregister_pytree_node(cls)
-    register_pytree_node(cls, *args, **kwargs)
-
-
-def _deregister_pytree_node(cls: type) -> None:
-    """Make the objects of a class leaves again."""
-    del SUPPORTED_NODES[cls]
-    how = _WRITTEN.pop(cls, None)
-    if how is not None and how.name is not None:
-        del _READ[how.name]
-
-
-def _register_namedtuple(cls: type, *, serialized_type_name: str) -> None:
-    """Give a class of named tuples, which are containers anyway, the name that it has in texts."""
-    _NAMED[cls] = serialized_type_name
-
-
-def register_dataclass(
-    cls: Any,
-    *,
-    field_names: list[str] | None = None,
-    drop_field_names: list[str] | None = None,
-    serialized_type_name: str | None = None,
-) -> None:
-    """Make the objects of a dataclass (or a class that is made of `field_names`) containers of their fields.
-
-    Those of `drop_field_names` are left to their defaults; fields that are None are no leaves.
-
-    >>> from dataclasses import dataclass
-    >>> from retrograd.utils import _pytree
-    >>> @dataclass
-    ... class Batch:
-    ...     x: int
-    ...     y: int
-    >>> _pytree.register_dataclass(Batch)
-    >>> _pytree.tree_map(lambda v: v + 1, Batch(1, 2))
-    Batch(x=2, y=3)
-    """
-    dropped = set(drop_field_names or ())
-    if dataclasses.is_dataclass(cls):
-        wanted = {field.name for field in dataclasses.fields(cls) if field.init}
-        names = [field.name for field in dataclasses.fields(cls) if field.name in wanted - dropped]
-        if field_names is not None:
-            missing, unexpected = wanted - dropped - set(field_names), set(field_names) - wanted
-            if missing or unexpected:
-                raise ValueError(
-                    f"field_names does not include all dataclass fields of {cls}. Missing fields in "
-                    f"`field_names`: {sorted(missing)}: add them there or to `drop_field_names`. Unexpected fields in "
-                    f"`field_names`: {sorted(unexpected)}: remove them"
-                )
-            names = list(field_names)
-    elif field_names is None:
-        raise ValueError(
-            f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a "
-            "dataclass."
-        )
-    else:
-        names = [name for name in field_names if name not in dropped]
-
-    def keyed(obj: Any) -> tuple[list, Any]:
-        there = [name for name in names if getattr(obj, name) is not None]
-        absent = [name for name in names if getattr(obj, name) is None]
-        return [(GetAttrKey(name), getattr(obj, name)) for name in there], [there, absent]
-
-    def flatten(obj: Any) -> tuple[list, Any]:
-        pairs, context = keyed(obj)
-        return [part for _, part in pairs], context
-
-    def unflatten(parts: Iterable[Any], context: Any) -> Any:
-        there, absent = context
-        return cls(**dict(zip(there, parts)), **dict.fromkeys(absent))
-
-    register_pytree_node(
-        cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=keyed
-    )
-
-
-@dataclass(frozen=True)
-class ConstantNode:
-    """The context of a constant: itself."""
-
-    value: Any
-
-
-def register_constant(cls: type) -> None:
-    """Make the objects of a class parts of the structure: they are no leaves, and structures differ where they do.
-
-    >>> from dataclasses import dataclass
-    >>> from retrograd.utils import _pytree
-    >>> @dataclass(frozen=True)
-    ... class Setting:
-    ...     name: str
-    >>> _pytree.register_constant(Setting)
-    >>> _pytree.tree_leaves([Setting("a"), 1])
-    [1]
-    """
-    for method in ("__eq__", "__hash__"):
-        if getattr(cls, method) in (getattr(object, method), None):
-            raise TypeError(
-                f"register_constant(cls) expects `cls` to have a non-default `{method}` implementation. Structures are "
-                f"compared by it: give {cls.__name__} one, or make it a dataclass with frozen=True"
-            )
-    register_pytree_node(
-        cls,
-        lambda x: ([], ConstantNode(x)),
-        lambda parts, context: context.value,
-        flatten_with_keys_fn=lambda x: ([], ConstantNode(x)),
-    )
-    _CONSTANTS.add(cls)
-
-
-def is_constant_class(cls: type) -> bool:
-    """Are the objects of this class registered as constants?"""
-    return cls in _CONSTANTS
-
-
-def is_namedtuple_class(cls: Any) -> bool:
-    """Is it a class that `collections.namedtuple` made?"""
-    return (
-        isinstance(cls, type)
-        and issubclass(cls, tuple)
-        and isinstance(getattr(cls, "_fields", None), tuple)
-        and not is_structseq_class(cls)
-    )
-
-
-def is_namedtuple_instance(obj: Any) -> bool:
-    """Is it a named tuple?"""
-    return is_namedtuple_class(type(obj))
-
-
-def is_namedtuple(obj: Any) -> bool:
-    """Is it a named tuple, or a class of them?"""
-    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
-
-
-def is_structseq_class(cls: Any) -> bool:
-    """Is it a class of tuples with named fields that is built in, such as `time.struct_time`?"""
-    if not isinstance(cls, type) or not issubclass(cls, tuple) or not isinstance(getattr(cls, "n_fields", None), int):
-        return False
-    return cls.__module__ == return_types.__name__ or (cls.__bases__ == (tuple,) and not cls.__flags__ & _SUBCLASSABLE)
-
-
-#: The bit of `type.__flags__` that classes have which may be derived from.
-_SUBCLASSABLE = 1 << 10
-
-
-def is_structseq_instance(obj: Any) -> bool:
-    """Is it an object of such a class?"""
-    return is_structseq_class(type(obj))
-
-
-def is_structseq(obj: Any) -> bool:
-    """Is it such a class, or an object of one?"""
-    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
-
-
-def _node_type(tree: Any) -> Any:
-    kind = type(tree)
-    if isinstance(tree, tuple) and kind not in SUPPORTED_NODES:
-        if is_namedtuple_class(kind):
-            return namedtuple
-        if kind.__module__ == return_types.__name__:
-            # What operators with several results give: a container of its own class, from the first one on.
-            SUPPORTED_NODES[kind] = _Kind(lambda x: (list(x), None), lambda leaves, _: kind(*leaves), _numbered)
-    return kind
-
-
 def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
     """Is it no container?"""
-    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+    return (is_leaf is not None and is_leaf(tree)) or node_type(tree) not in SUPPORTED_NODES
 
 
 class TreeSpec:
@@ -416,7 +120,7 @@ class TreeSpec:
             if spec.type is None:
                 found.append(part)
                 continue
-            kind = _node_type(part)
+            kind = node_type(part)
             if kind is not spec.type and not (spec._is_mapping() and kind in (dict, OrderedDict, defaultdict)):
                 wanted = spec._context if spec.type is namedtuple else spec.type
                 raise ValueError(f"Node type mismatch; expected {wanted}, but got {type(part)}.")
@@ -505,7 +209,7 @@ def _walk(tree: Any, is_leaf: IsLeaf, with_keys: bool) -> tuple[list, list, Tree
             done.append(TreeSpec(kind, context, children))
             continue
         part, path = item
-        kind = _node_type(part)
+        kind = node_type(part)
         rules = SUPPORTED_NODES.get(kind)
         if rules is None or (is_leaf is not None and is_leaf(part)):
             leaves.append(part)
@@ -529,7 +233,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
     """The leaves of a structure, and what it is without them."""
     if is_leaf is None:
         # The commonest: a leaf, and a container of leaves.
-        kind = _node_type(tree)
+        kind = node_type(tree)
         rules = SUPPORTED_NODES.get(kind)
         if rules is None:
             return [tree], _LEAF
@@ -698,7 +402,7 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = N
         if tree_is_leaf(part, is_leaf):
             found += [part] * spec.num_leaves
             continue
-        kind = _node_type(part)
+        kind = node_type(part)
         children, context = SUPPORTED_NODES[kind].flatten(part)
         if kind is not spec.type or len(children) != spec.num_children or context != spec.context:
             return None
@@ -754,55 +458,6 @@ def treespec_pprint(treespec: TreeSpec) -> str:
 #: The version of the texts, which are torch's.
 _PROTOCOL = 1
 
-#: Class -> how it is written; what it is written as -> class; class of named tuples -> what it is written as.
-_WRITTEN: dict[Any, _Written] = {}
-_READ: dict[str, Any] = {}
-_NAMED: dict[Any, str] = {}
-_CONSTANTS: set[type] = set()
-
-
-def _dump_named(cls: Any) -> str:
-    if cls not in _NAMED:
-        raise NotImplementedError(
-            f"Can't serialize TreeSpec of namedtuple class {cls} because we didn't register a serialized_type_name. "
-            "Please register using `_register_namedtuple`."
-        )
-    return _NAMED[cls]
-
-
-def _load_named(name: str) -> Any:
-    for cls, known in _NAMED.items():
-        if known == name:
-            return cls
-    raise NotImplementedError(
-        f"Deserializing the namedtuple {name} in pytree is not registered: _register_namedtuple(cls)"
-    )
-
-
-def _dump_default(context: Any) -> Any:
-    factory, keys = context
-    place = {"default_factory_module": factory.__module__, "default_factory_name": factory.__qualname__}
-    return {**place, "dict_context": keys}
-
-
-def _load_default(written: Any) -> Any:
-    module = importlib.import_module(written["default_factory_module"])
-    return [getattr(module, written["default_factory_name"]), written["dict_context"]]
-
-
-for _cls, _how in {
-    list: _Written("builtins.list", None, None),
-    tuple: _Written("builtins.tuple", None, None),
-    Size: _Written("torch.Size", None, None),
-    dict: _Written("builtins.dict", None, None),
-    OrderedDict: _Written("collections.OrderedDict", None, None),
-    defaultdict: _Written("collections.defaultdict", _dump_default, _load_default),
-    deque: _Written("collections.deque", None, None),
-    namedtuple: _Written("collections.namedtuple", _dump_named, _load_named),
-}.items():
-    _write_as(_cls, _how)
-
-
 def _dump_member(value: Any) -> Any:
     """A member of an enumeration, for JSON."""
     if isinstance(value, enum.Enum):
@@ -833,7 +488,7 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     def written(spec: TreeSpec) -> dict[str, Any]:
         if spec.type is None:
             return {"type": None, "context": None, "children_spec": []}
-        how = _WRITTEN.get(spec.type)
+        how = WRITTEN.get(spec.type)
         if how is None or how.name is None:
             raise NotImplementedError(
                 f"No registered serialization name for {spec.type} found. Please update your register_pytree_node call "
@@ -864,12 +519,12 @@ def treespec_loads(serialized: str) -> TreeSpec:
         name, context = part["type"], part["context"]
         if name is None:
             return _LEAF
-        if name not in _READ:
+        if name not in READ:
             raise NotImplementedError(
                 f"Deserializing {name} in pytree is not registered: register_pytree_node(cls, ...)"
             )
-        kind = _READ[name]
-        load = _WRITTEN[kind].load
+        kind = READ[name]
+        load = WRITTEN[kind].load
         context = json.loads(context, object_hook=_load_member) if load is None else load(context)
         return TreeSpec(kind, context, [read(child) for child in part["children_spec"]])
 
