@@ -35,8 +35,9 @@ def test_there_are_enough_of_them(report: Any) -> None:
 def test_they_load_right_or_are_refused_in_one_way(report: Any) -> None:
     assert report["problems"] == []
     assert report["refused"]["crafted"] == report["files"]["crafted"]
-    # Of a zip archive much is padding, dates and names of what is optional.
-    assert report["refused"]["mutated"] >= 0.6 * report["files"]["mutated"]
+    # Of a zip archive much is padding, dates and names of what is optional, two fifths of all changed bytes: what loads
+    # was compared with the good file (a difference is a problem).
+    assert report["refused"]["mutated"] >= 0.55 * report["files"]["mutated"]
     # With checksums that are right some are good files, so that more than the first instructions were tried.
     assert report["loaded"]["disguised"] > 100 and report["loaded"]["instructions"] > 30
 
