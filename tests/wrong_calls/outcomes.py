@@ -20,7 +20,7 @@ from typing import Any
 import retrograd
 from wrong_calls.mutations import Call, run
 
-#: Seconds that a call may take in Python, and those after which its process is ended.
+#: Seconds of the processor that a call may take in Python, and those of waiting after which its process is ended.
 SLOW, LOST = 2.0, 30.0
 #: Memory that the calls of a child may take.
 MEMORY = 2 << 30
@@ -136,7 +136,7 @@ def _work(torch: Any, calls: list[Call], pipe: int) -> None:
     def ring(*_: Any) -> None:
         raise Slow
 
-    signal.signal(signal.SIGALRM, ring)
+    signal.signal(signal.SIGPROF, ring)
     for call in calls:
         report = pickle.dumps(_make(torch, call))
         os.write(pipe, struct.pack("I", len(report)) + report)
@@ -145,18 +145,18 @@ def _work(torch: Any, calls: list[Call], pipe: int) -> None:
 def _make(torch: Any, call: Call) -> tuple[str, str, bool]:
     function, tensors = run(torch, call)
     before = [_state(tensor) for tensor in tensors]
-    signal.setitimer(signal.ITIMER_REAL, SLOW)
+    signal.setitimer(signal.ITIMER_PROF, SLOW)
     try:
         function()
     except Slow:
         return "hang", "", False
     except BaseException as error:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         changed = any(not _same(one, _state(tensor)) for one, tensor in zip(before, tensors, strict=True))
         # A name in the message that is not the exception's own would be a second way to look at it.
         return type(error).__name__, str(error)[:400], changed
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return "ok", "", False
 
 
