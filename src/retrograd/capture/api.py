@@ -22,7 +22,7 @@ from ..nn import Module
 from ..tensor import Tensor, wrap
 from ..utils._pytree import tree_leaves, tree_unflatten
 from . import device
-from .arguments import first_other, history, hooks_of, in_outline, signature
+from .arguments import TooDeep, first_other, history, hooks_of, in_outline, signature
 from .checking import checked
 from .comparing import difference, is_parted_by_a_value, other_results
 from .compiling import has_compiler
@@ -34,7 +34,7 @@ from .memory import Memory
 from .moving import moving_parts
 from .native import write
 from .patching import waited_for_others, without_collections
-from .session import SOME, NeedsGraph, Output, Recording, is_free, other_memory, owned_by
+from .session import NeedsGraph, Output, Recording, is_free, other_grads, other_memory, owned_by
 from .values import Value
 
 #: So many programs are made for calls that look alike before they are left to run eagerly.
@@ -181,15 +181,10 @@ class Entry:
                     return f"the hooks of a tensor of shape {list(array.shape)}"
             if (meta is not None and meta.requires_grad) != requires_grad and tensor._edge_ is None:
                 return f"requires_grad of a tensor of shape {list(array.shape)}"
-        for tensor, position, array in self.recording.grads_expected:
-            owner = tensor if position is None else tensors[position]
-            grad = None if owner._grad_meta_ is None else owner._grad_meta_.grad
-            if (grad is None) != (array is None) or (
-                grad is not None and position is None and array is not SOME and grad._memory_ is not array
-            ):
-                return f"the .grad of a tensor of shape {list(owner._memory_.shape)}"
-            if grad is not None and position is not None and array is not SOME:
-                return "the .grad of an argument"
+        if self.recording.grads_expected:
+            reason = other_grads(self.recording, tensors)
+            if reason is not None:
+                return reason
         return self.recording.world.changed()
 
     # ------------------------------------------------------------------------------------------------------- replay
@@ -372,7 +367,11 @@ class Captured:
         state = local.state
         if not is_free(state):
             return self.function(*args, **kwargs)
-        tensors, key = signature(args, kwargs, state)
+        try:
+            tensors, key = signature(args, kwargs, state)
+        except TooDeep as error:
+            self._give_up_for(error)
+            return self.function(*args, **kwargs)
         if self._eager and key in self._eager:
             return self.function(*args, **kwargs)
         if accelerators and self._is_on_device(tensors, key):
@@ -441,6 +440,11 @@ class Captured:
             "another each time; such calls run eagerly from now on",
             stacklevel=users_level(),
         )
+
+    def _give_up_for(self, error: TooDeep) -> None:
+        if TooDeep not in self._eager:
+            self._eager.add(TooDeep)
+            warnings.warn(f"{error}; such calls run eagerly", stacklevel=users_level())
 
     def _is_on_device(self, tensors: list[Any], key: Any) -> bool:
         found = self._devices.get(key)

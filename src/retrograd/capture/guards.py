@@ -68,7 +68,7 @@ _LONG, _MANY = 1 << 16, 1 << 12
 #: Arrays of more bytes are not watched.
 _MUCH = 1 << 16
 _CONTAINERS = (dict, list, tuple, set)
-_NOTHING_INSIDE = (*SCALARS, CodeType)
+_BARE = frozenset((*SCALARS, CodeType))
 _NUMBERS = frozenset((int, float, bool, type(None)))
 #: What stands for something that is not there.
 _GONE: Any = object()
@@ -107,7 +107,7 @@ class World:
             one, name = todo.pop()
             if one.__class__ is str:
                 self.names.add(one)
-            elif id(one) not in self._seen and not isinstance(one, _NOTHING_INSIDE):
+            elif id(one) not in self._seen and not _is_bare(one):
                 self._seen[id(one)] = one
                 todo += self._look(one, name)
             if not todo:
@@ -343,7 +343,13 @@ class World:
             self.names.update(code.co_names, [one for one in code.co_consts if one.__class__ is str])
             self._any_name = self._any_name or _makes_names(code)
         known = function.__globals__
-        for label in dict.fromkeys([label for code in codes for label in code.co_names]):
+        labels = [label for code in codes for label in code.co_names]
+        if "globals" in labels:
+            entries = [one for code in codes for one in code.co_consts if one.__class__ is str and one in known]
+            if not entries:
+                self.refused = self.refused or f"entries of globals() whose names do not stand in {name}"
+            labels += entries
+        for label in dict.fromkeys(labels):
             if label in known:
                 value = known[label]
                 self._note(known, label, label, value)
@@ -424,6 +430,15 @@ class World:
         for container in self._empty:
             if container:
                 container.clear()
+        for entries, content, _ in self._sets:
+            if isinstance(entries, set) and entries != content:
+                entries.clear()
+                entries.update(content)
+        for array, content, _ in self.arrays:
+            if isinstance(array, np.ndarray) and array.flags.writeable:
+                array[...] = np.frombuffer(content, array.dtype).reshape(array.shape)
+            elif isinstance(array, bytearray):
+                array[:] = content
 
     def changed_inside(self) -> str | None:
         """What a step has changed that is watched while it is recorded alone."""
@@ -568,6 +583,11 @@ class _NumPysRandom:
 
     def __contains__(self, key: object) -> bool:
         return False
+
+
+def _is_bare(one: Any) -> bool:
+    """Is it a number, a string or code, without attributes that somebody has given it?"""
+    return one.__class__ in _BARE or (isinstance(one, SCALARS) and not getattr(one, "__dict__", None))
 
 
 def _told(file: Any) -> Any:

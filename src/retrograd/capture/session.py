@@ -488,6 +488,20 @@ def other_memory(
     return None
 
 
+def other_grads(recording: Recording, tensors: list[Any]) -> str | None:
+    """Is the ``.grad`` of a tensor there, or not there, or another, than what the program was recorded for?"""
+    for tensor, position, array in recording.grads_expected:
+        owner = tensor if position is None else tensors[position]
+        grad = None if owner._grad_meta_ is None else owner._grad_meta_.grad
+        if (grad is None) != (array is None) or (
+            grad is not None and position is None and array is not SOME and grad._memory_ is not array
+        ):
+            return f"the .grad of a tensor of shape {list(owner._memory_.shape)}"
+        if grad is not None and position is not None and array is not SOME:
+            return "the .grad of an argument"
+    return None
+
+
 def twin_of(array: np.ndarray) -> np.ndarray:
     """A copy that is laid out as the array is."""
     low, high = bounds(array)
