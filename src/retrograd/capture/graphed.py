@@ -63,7 +63,7 @@ class GraphRecording(Recording):
         finally:
             generator.set_state(state)
         self.result_leaves = self.leaves[: self.result_structure.num_leaves]
-        self._undo(failed=False)  # it was a rehearsal
+        self.undo()  # it was a rehearsal
         self._refuse_effects()
 
     def _refuse_effects(self) -> None:

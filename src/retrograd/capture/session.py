@@ -21,7 +21,7 @@ from .arguments import Given, history, modes
 from .arrays import RecordedArray
 from .errors import CaptureError, refuse
 from .guards import World
-from .patching import one_at_a_time, patched, waited_for_others
+from .patching import one_at_a_time, patched
 from .program import Program
 from .recording import Recorder
 from .values import Call, Value, address, bounds
@@ -75,7 +75,6 @@ class Recording:
         self.recorder.split = split
         self.native: bool = native
         self.recorder.native = native
-        waited_for_others()  # the names of the package stand for something else meanwhile
         self._given: Given = Given(function, args, kwargs)
         self.world: World = World(function, self._given.things)
         if self.world.refused is not None:
@@ -105,8 +104,9 @@ class Recording:
         self._twins: list[tuple[Any, np.ndarray, np.ndarray]] = []
         before = modes(local.state)
         with one_at_a_time:  # until tensors that other threads use too have their arrays back
+            wrappers = patched(recorder, self.world.optimizers)
             try:
-                with patched(recorder, self.world.optimizers):
+                with wrappers:
                     self._take_arguments()
                     with np.errstate(all="ignore"), observing(recorder):
                         result = function(*args, **kwargs)
@@ -114,7 +114,9 @@ class Recording:
                 self._compare_modes(before)
                 self._finish(result)
             except BaseException:
-                self._undo()
+                wrappers.take_back()  # (an interrupt may have come before)
+                self._unbox_strays()
+                self.undo()
                 raise
 
     def _shared(self) -> list[int | None]:
@@ -186,11 +188,9 @@ class Recording:
                 " Let the error leave the captured function, or keep the attempt outside of it"
             )
 
-    def _undo(self, failed: bool = True) -> None:
+    def undo(self) -> None:
         """Leave the world as it was before the call."""
         recorder = self.recorder
-        if failed:
-            self._unbox_strays()
         self.world.drawn_from()
         for tensor, array, _ in self._twins:
             tensor._memory_ = array
