@@ -184,3 +184,32 @@ def test_what_is_known_of_calls_does_not_grow_without_end(monkeypatch):
         for call in range(1200):
             step(torch.ones(2), call)
     assert max(map(len, (step._devices, step._entries, step._outlines, step._eager))) <= 512
+
+
+def test_a_backward_pass_of_another_thread_into_a_leaf_that_is_recorded():
+    w, found = torch.ones(3, requires_grad=True), []
+    begin, end = threading.Barrier(2), threading.Barrier(2)
+
+    def step(x):
+        y = w * x
+        begin.wait()  # a replay does not
+        end.wait()
+        return torch.autograd.grad(y.sum(), w)[0]
+
+    def other():
+        for _ in range(2):
+            begin.wait()
+            try:
+                found.append(torch.autograd.grad((w * 2).sum(), w)[0].tolist())
+                found.append(torch.autograd.grad((w * w).sum(), w, create_graph=True)[0].tolist())
+            except Exception as error:
+                found.append(error)
+            end.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    captured = torch.capture(step, backend="plain")
+    for call in range(4):
+        assert captured(torch.full((3,), call)).tolist() == [call] * 3
+    thread.join()
+    assert found == [[2.0] * 3] * 4

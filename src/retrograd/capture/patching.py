@@ -30,6 +30,7 @@ from ..core.locks import fork_safe_lock
 from ..core.state import local
 from ..core.version_counter import INFERENCE
 from ..core.where import is_user_code
+from ..ops import factories, support
 from ..ops.uninitialized import Memory
 from ..optim import Optimizer, lr_scheduler
 from ..optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
@@ -453,6 +454,15 @@ def _scheduler_step(method: Any) -> Any:
     return step
 
 
+def _store(out: Any, result: Any, warn: bool = False) -> Any:
+    """What `out=` comes to, which no operator has seen yet."""
+    recorder = active.get(get_ident())
+    if recorder is not None and not recorder.busy:
+        recorder.take(out)
+    return _stored(out, result, warn)
+
+
+_stored: Any = support.store
 _HOOKS_OF_ALL_OPTIMIZERS = (_global_optimizer_pre_hooks, _global_optimizer_post_hooks)
 
 
@@ -575,6 +585,8 @@ class patched:
                 self._patch(optimizer, "step", _own_step(optimizer, optimizer.__dict__["step"]))
         for cls in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
             self._patch(cls, "step", _scheduler_step(cls.step))
+        for module in (support, factories):
+            self._patch(module, "store", _store)
         self._patch(builtins, "print", _print)
         for module in (builtins, io):
             self._patch(module, "open", _open)
