@@ -214,6 +214,10 @@ class Entry:
             owner = tensor if argument is None else tensors[argument]
             counter = owner._vc_ or version_counter(owner)
             counter.version += more
+        for tensor, argument, more in recording.grad_versions:
+            grad = (tensor if argument is None else tensors[argument])._grad_meta_.grad
+            if grad is not None:
+                (grad._vc_ or version_counter(grad)).version += more
         for position, requires_grad in recording.required:
             tensors[position].requires_grad_(requires_grad)
         if recording.grads:

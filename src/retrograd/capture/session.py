@@ -93,7 +93,10 @@ class Recording:
     def _note_grad(self, tensor: Any) -> None:
         meta = tensor._grad_meta_
         if id(tensor) not in self._grads_before:
-            self._grads_before[id(tensor)] = tensor, None if meta is None else meta.grad
+            grad = None if meta is None else meta.grad
+            self._grads_before[id(tensor)] = tensor, grad
+            if grad is not None:
+                self.recorder.note_version(grad)
 
     # ------------------------------------------------------------------------------------------------------ the run
 
@@ -397,8 +400,14 @@ class Recording:
         """How often each piece of the world's memory was written to."""
         recorder = self.recorder
         self.versions: list[tuple[Any, int | None, int]] = []
+        #: And the gradients that stay, by whose they are.
+        self.grad_versions: list[tuple[Any, int | None, int]] = []
         seen: set[int] = set()
-        for tensor, _ in recorder.swapped.values():
+        grads = [
+            (one, grad) for one, grad in self._grads_before.values()
+            if grad is not None and one._grad_meta_.grad is grad
+        ]  # fmt: skip
+        for owner, tensor in [*grads, *[(None, tensor) for tensor, _ in recorder.swapped.values()]]:
             counter = tensor._vc_
             if counter is None or id(counter) in seen:
                 continue
@@ -409,8 +418,10 @@ class Recording:
             except RuntimeError:  # an inference tensor
                 continue
             if more > 0:
-                position = positions.get(id(tensor))
-                self.versions.append((None if position is not None else tensor, position, more))
+                written = tensor if owner is None else owner
+                position = positions.get(id(written))
+                found = self.versions if owner is None else self.grad_versions
+                found.append((None if position is not None else written, position, more))
 
     def _look_for_strays(self) -> None:
         """Nobody but the results may hold a tensor that was made inside."""
