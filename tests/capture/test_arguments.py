@@ -132,8 +132,9 @@ def in_itself(x):
 def test_arguments_that_are_odd(step, arguments):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # lists with slots are known by identity
-        script = lambda capture: [function(*arguments(i)) for function in [capture(step)] for i in range(9)]  # noqa: E731
-        compare(script, replays=False)
+        compare(
+            lambda capture: [function(*arguments(i)) for function in [capture(step)] for i in range(9)], replays=False
+        )
 
 
 def test_arguments_that_are_nested_too_deep_end_in_eager_calls_and_one_warning():

@@ -501,7 +501,8 @@ def test_what_a_refused_step_has_changed_is_as_it_was(change):
     def state():
         return (
             list(world.numbers), list(world.some), dict(world.table), world.by, world.model.count,
-            list(world.model._buffers), list(world.argument), set(world.entries), world.array.tolist(), bytes(world.bytes),
+            list(world.model._buffers), list(world.argument), set(world.entries), world.array.tolist(),
+            bytes(world.bytes),
         )  # fmt: skip
 
     def step(x, argument):

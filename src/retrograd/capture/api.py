@@ -383,7 +383,7 @@ class Captured:
         recent = self._recent  # whose key is sooner compared than found by its hash
         entries = recent[1] if key == recent[0] else self._entries.get(key)
         reason = None
-        tried: list[Any] = []
+        tried: tuple[Any, ...] = ()
         if entries is not None:
             if entries is not recent[1]:
                 self._recent = key, entries
@@ -404,7 +404,7 @@ class Captured:
                     except Exception as error:
                         # The function itself says what it makes of this, and leaves the world as it was if it fails.
                         reason = f"what raised a {type(error).__name__}"
-                    tried.append(entry)
+                    tried = (*tried, entry)
         elif self._is_one_too_many(key):
             return self.function(*args, **kwargs)
         return self._record(args, kwargs, tensors, key, tried, reason)

@@ -83,7 +83,7 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState)
 
 
 def _one(arg: Any, tensors: list[Any], seen: dict[int, int], depth: int = 0) -> Any:
-    """What describes an argument. `seen` are numbers of the tensors and containers that came before it, by their ids."""
+    """What describes an argument. `seen` has numbers of the tensors and containers before it, by their ids."""
     if isinstance(arg, Tensor):
         number = seen.get(id(arg))
         if number is not None:
@@ -143,7 +143,8 @@ def in_bits(number: Any) -> Any:
         return number.tobytes()
     if isinstance(number, int):
         return int.__index__(number)
-    return next(base for base in SCALARS if isinstance(number, base)).__repr__(number)
+    base: Any = next(base for base in SCALARS if isinstance(number, base))
+    return base.__repr__(number)
 
 
 def _parts(arg: Any) -> list[tuple[Any, Any]] | None:
@@ -180,8 +181,8 @@ class WithOthers:
         found = self._one(arg)
         if self._in_itself and found is not arg:
             raise CaptureError(
-                "cannot capture an argument that contains itself in a function whose result can be differentiated: pass "
-                "its tensors instead"
+                "cannot capture an argument that contains itself in a function whose result can be differentiated: "
+                "pass its tensors instead"
             )
         return found
 

@@ -151,7 +151,7 @@ def _without_hooks(parameters: list[Any]) -> Iterator[None]:
 
 
 def _stand_in(tensor: Any) -> Any:
-    one = wrap(tensor._memory_)
+    one: Any = wrap(tensor._memory_)
     if tensor.requires_grad:
         one.requires_grad_()
         one._grad_meta_.grad = tensor._grad_meta_.grad if tensor._grad_meta_ is not None else None
