@@ -107,6 +107,14 @@ class Number(float):
         return "a number"
 
 
+def replace(container, content):
+    def change():
+        container.clear()
+        container.update(content)
+
+    return change
+
+
 def places():
     """(name, step, what changes)"""
     one, many = Object(a=1.0, b=2.0), Object(a1=1.0, a2=2.0)
@@ -197,6 +205,15 @@ def places():
     yield "an attribute of a number", lambda x: x * measured * measured.unit, lambda: setattr(measured, "unit", 5.0)
     numbers = [Number(2.0)]
     yield "a number with a repr of its own", lambda x: x * numbers[0], lambda: numbers.__setitem__(0, Number(3.0))
+    entries, table, whole = {1.0}, {"a": 1.0, "b": 2.0}, {1: 5.0}
+    yield "the class of a member", lambda x: sum([x * isinstance(n, int) for n in entries]), replace(entries, {1})
+    yield (
+        "the order of a dictionary",
+        lambda x: sum([x * i * v for i, v in enumerate(table.values())]),
+        lambda: table.update(a=table.pop("a")),
+    )
+    yield "the class of a key", lambda x: sum([x * isinstance(n, int) for n in whole]), replace(whole, {1.0: 5.0})
+    yield "the name of a key", lambda x: x * float("c" in named), replace(named := {"a": 5.0}, {"c": 5.0})
     within = [1.0]
     within.append(within)
     yield "a list in itself", lambda x: x * within[1][1][0], lambda: within.__setitem__(0, 3.0)

@@ -165,7 +165,7 @@ class World:
             return self._dictionary(one, name + "[{!r}]")
         if isinstance(one, (set, frozenset)):
             if len(one) <= _LONG:
-                self._sets.append((one, frozenset(one), name))
+                self._sets.append((one, _members(one), name))
             return []
         if isinstance(one, (list, tuple, deque)):
             return self._sequence(one, name)
@@ -375,7 +375,7 @@ class World:
         self._sized: list[Any] = [container for container, _, _ in self._lengths]
         self._sizes: list[int] = [length for _, length, _ in self._lengths]
         self._checks: list[tuple[Any, Any, Any, Any]] = [
-            (watched.read, watched.container, watched.values, watched) for watched in self._watched.values()
+            (watched.read, watched.container, watched.expected, watched) for watched in self._watched.values()
         ]
 
     def settle(self) -> None:
@@ -414,7 +414,7 @@ class World:
         if list(map(len, self._sized)) != self._sizes:
             return next(name for container, length, name in self._lengths if len(container) != length)
         for entries, content, name in self._sets:
-            if entries != content:
+            if _members(entries) != content:
                 return name
         for array, content, name in self.arrays:
             if (array.tobytes() if isinstance(array, np.ndarray) else bytes(array)) != content:
@@ -431,9 +431,9 @@ class World:
             if container:
                 container.clear()
         for entries, content, _ in self._sets:
-            if isinstance(entries, set) and entries != content:
+            if isinstance(entries, set) and _members(entries) != content:
                 entries.clear()
-                entries.update(content)
+                entries.update([one for _, one in content])
         for array, content, _ in self.arrays:
             if isinstance(array, np.ndarray) and array.flags.writeable:
                 array[...] = np.frombuffer(content, array.dtype).reshape(array.shape)
@@ -475,6 +475,9 @@ class _Watched:
         self.values: list[Any] = list(entries.values()) if self.settles else entries or []
         self.names: list[str] = []
         self.read: Callable[[Any], Any] = tuple
+        #: What `read` has to give, and the keys of a dictionary that is watched as a whole, in their order.
+        self.expected: list[Any] = self.values
+        self.order: list[Any] | None = None
 
     def add(self, key: Any, value: Any, name: str) -> None:
         if self.label:
@@ -484,9 +487,13 @@ class _Watched:
         self.names.append(name)
 
     def seal(self) -> None:
+        self.expected = self.expected if self.order is not None else self.values
         if self.is_list or self.read is not tuple:
             return
-        if self.settles or (isinstance(self.container, dict) and type(self.container) not in (dict, OrderedDict)):
+        if self.whole and not self.settles and type(self.container) in (dict, OrderedDict):
+            self.order = list(self.container)
+            self.read, self.expected = _in_order, _in_order(self.container)
+        elif self.settles or (isinstance(self.container, dict) and type(self.container) not in (dict, OrderedDict)):
             self.read = self._entries  # which makes none, as brackets may
         else:
             self.read = itemgetter(*self.keys, self.keys[0])  # at least two, so that it gives a tuple
@@ -508,6 +515,9 @@ class _Watched:
                 if self.names:
                     return self.names[position]
                 return f"{self.label}{key}" if self.settles else self.label.format(key)
+        if self.order is not None and not _are_same_keys(list(self.container), self.order):
+            name = self.names[0] if self.names else self.label.format(self.order[0])
+            return f"the order or the class of keys such as that of {name}"
         return None
 
     def put_back(self) -> None:
@@ -533,6 +543,21 @@ class _Watched:
 def _common(names: set[Any], container: Any) -> list[Any]:
     """The names that a large container has."""
     return sorted([name for name in names if name in container and name.__class__ is str])
+
+
+def _in_order(container: dict[Any, Any]) -> list[Any]:
+    return [*container, *container.values()]
+
+
+def _are_same_keys(now: list[Any], before: list[Any]) -> bool:
+    return len(now) == len(before) and all([
+        one is two or (one.__class__ is two.__class__ and one == two) for one, two in zip(now, before)
+    ])  # fmt: skip
+
+
+def _members(entries: Any) -> frozenset[Any]:
+    """What is in a set, with the classes: 1 and 1.0 are equal."""
+    return frozenset(zip(map(type, entries), entries))
 
 
 class _Slots:
