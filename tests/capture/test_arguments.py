@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import warnings
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,116 @@ def tensor(number):
 def test_arguments_are_taken_apart(step, arguments):
     """None of them is taken for the one of an earlier call."""
     compare(lambda capture: [function(*arguments(i)) for function in [capture(step)] for i in range(9)])
+
+
+class Celsius(float):
+    """With an attribute."""
+
+
+class Quiet(float):
+    def __repr__(self):
+        return "quiet"
+
+
+class Scaled(list):
+    __slots__ = ("scale",)
+
+
+def made(cls, content, **attributes):
+    one = cls(content)
+    for name, value in attributes.items():
+        setattr(one, name, value)
+    return one
+
+
+@dataclasses.dataclass(eq=False)
+class Node:
+    x: Any
+    parent: Any = None
+    children: list = dataclasses.field(default_factory=list)
+
+    def total(self):
+        return self.x + sum([child.total() for child in self.children])
+
+
+def family(call):
+    root = Node(tensor(call))
+    root.children += [Node(tensor(i), root) for i in range(2 + call // 5)]
+    return root
+
+
+def nested(depth):
+    found = [1]
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def doubled(times):
+    found = [1]
+    for _ in range(times):
+        found = [found, found]
+    return found
+
+
+def in_itself(x):
+    found = [x]
+    found.append(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    "step, arguments",
+    [
+        (lambda t: sum([k * v for k, v in t.items()]), lambda i: ({[1, 1.0, True][i // 3]: torch.tensor([True])},)),
+        (lambda x, c: x * c * c.unit, lambda i: (tensor(i), made(Celsius, 2.0, unit=1 + i // 5))),
+        (lambda x, c: x * c, lambda i: (tensor(i), Quiet(1 + i // 5))),
+        (lambda part: part[0] * part.scale, lambda i: (made(Scaled, [tensor(i)], scale=1 + i // 5),)),
+        (lambda x, n: x * (n % 7), lambda i: (tensor(i), 10**5000 + i // 5)),
+        (lambda part: part[1][1][0] * 2, lambda i: (in_itself(tensor(i)),)),
+        (lambda root: root.total(), lambda i: (family(i),)),
+        (lambda x, shared: x * 2, lambda i: (tensor(i), doubled(60))),
+        (lambda x, one, two: x * (1 + (one is two)), lambda i: (tensor(i), part := [1], part if i > 4 else [1])),
+    ],
+    ids=[
+        "classes of keys", "a number with an attribute", "a number with a repr of its own", "slots of a list",
+        "a huge number", "a list in itself", "nodes with parents", "lists that are shared", "one list twice",
+    ],
+)  # fmt: skip
+def test_arguments_that_are_odd(step, arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # lists with slots are known by identity
+        compare(
+            lambda capture: [function(*arguments(i)) for function in [capture(step)] for i in range(9)], replays=False
+        )
+
+
+def test_arguments_that_are_nested_too_deep_end_in_eager_calls_and_one_warning():
+    captured = torch.capture(lambda x, part: x * 2, backend="plain")
+    with pytest.warns(UserWarning, match=r"nested more than 200 deep.*eagerly") as found:
+        assert [captured(tensor(0), nested(5000)).tolist() for _ in range(4)] == [[2.0] * 3] * 4
+    assert len(found) == 1
+    with pytest.raises(CaptureError, match="nested more than 200 deep"):
+        captured.prepare(tensor(0), nested(5000))
+
+
+def test_an_argument_in_itself_whose_tensors_are_differentiated():
+    """Its copy with other tensors would have to be in itself."""
+    captured = torch.capture(lambda part, x: part[0] * x, backend="plain")
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(CaptureError, match="contains itself"):
+        captured(in_itself(x * 2), x)
+    empty = in_itself(2.0)
+    for _ in range(3):
+        captured(empty, x * 2).sum().backward()
+    assert x.grad.tolist() == [12.0] * 3
+
+
+def test_slots_of_a_data_class_that_a_refused_step_changes():
+    one = Slotted(1.0)
+    with pytest.raises(CaptureError, match="changes"):
+        torch.capture(lambda one, x: (setattr(one, "x", 2.0), x * 2)[1], backend="plain")(one, tensor(0))
+    assert one.x == 1.0
 
 
 def with_factor(x, factor):

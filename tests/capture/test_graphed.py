@@ -115,3 +115,19 @@ def test_checked_calls_in_inference_mode():
         with torch.inference_mode():
             x = torch.full((2, 3), float(number))
             torch.testing.assert_close(captured(x), model(x))
+
+
+@pytest.mark.parametrize("whose", ["a parameter", "an argument"])
+def test_whether_there_is_a_gradient_may_be_asked(whose):
+    """Inside of a function in a larger graph."""
+    w, x = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    asked = w if whose == "a parameter" else x
+
+    def function(x):
+        return w * x * (1 if (w if whose == "a parameter" else x).grad is None else 2)
+
+    captured = torch.capture(function, backend="plain")
+    for call in range(8):
+        if call in (4, 6):
+            asked.grad = torch.ones(2) if call == 4 else None
+        assert torch.equal(captured(x), function(x)), call

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
+from capture.side_by_side import compare
 from retrograd import nn
 from retrograd.capture import CaptureError
 
@@ -94,6 +95,25 @@ def test_versions_go_on_as_in_an_eager_run():
     f(torch.ones(2))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("writes", [lambda grad: None, lambda grad: grad.zero_()], ids=["added to", "and zeroed"])
+def test_versions_of_gradients_go_on_as_in_an_eager_run(writes):
+    def script(capture):
+        w = torch.ones(2, requires_grad=True)
+
+        def step(x):
+            (w * x).sum().backward()
+            writes(w.grad)
+            return x * 2
+
+        captured, versions = capture(step), []
+        for _ in range(7):
+            captured(torch.ones(2))
+            versions.append(w.grad._version)
+        return versions
+
+    compare(script)
 
 
 def test_attributes_and_module_hooks_are_watched():

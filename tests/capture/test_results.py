@@ -181,3 +181,27 @@ def test_what_a_node_would_not_repeat_is_refused(what):
         torch.capture(step, backend="plain")(tensor(0))
     assert torch.equal(other.weight, before)
     assert other.weight.grad is None
+
+
+@pytest.mark.parametrize("backend", ["plain", "native"])
+def test_out_with_a_tensor_that_the_step_has_not_used(backend):
+    total, positions = torch.zeros(3), torch.zeros(3, dtype=torch.int64)
+    row = torch.zeros(2, 3)
+
+    def step(x):
+        torch.add(x, 1, out=total)
+        torch.max(row, 0, out=(x.new_empty(3), positions))
+        torch.arange(3, out=row[1])
+        return total * 2, positions + 1
+
+    captured = torch.capture(step, backend=backend)
+    for call in range(5):
+        before = total._version
+        doubled, found = captured(torch.full((3,), float(call)))
+        assert doubled.tolist() == [2 * call + 2] * 3
+        assert found.tolist() == [1, 1 + (call > 0), 1 + (call > 0)]
+        assert total.tolist() == [call + 1] * 3
+        assert total._version == before + 1
+    with pytest.raises(CaptureError, match=r"add\(\)|other memory"), pytest.warns(UserWarning, match="was resized"):
+        torch.capture(lambda x: torch.add(x, 1, out=total) * 2, backend=backend)(torch.ones(4))
+    assert total.tolist() == [5.0] * 3

@@ -102,6 +102,19 @@ def imported(x):
     return x * number
 
 
+class Number(float):
+    def __repr__(self):
+        return "a number"
+
+
+def replace(container, content):
+    def change():
+        container.clear()
+        container.update(content)
+
+    return change
+
+
 def places():
     """(name, step, what changes)"""
     one, many = Object(a=1.0, b=2.0), Object(a1=1.0, a2=2.0)
@@ -186,6 +199,24 @@ def places():
     yield "many layers", lambda x: layers(x) * 2, lambda: layers.__setitem__(7, nn.Tanh())
     prior = torch.distributions.Normal(torch.zeros(3), torch.ones(3), validate_args=False)
     yield "a distribution", lambda x: prior.log_prob(x), lambda: setattr(prior, "loc", torch.ones(3))
+    yield "an entry of globals()", lambda x: x * globals()["K"], put(K=4.0)
+    measured = Number(2.0)
+    measured.unit = 1.0
+    yield "an attribute of a number", lambda x: x * measured * measured.unit, lambda: setattr(measured, "unit", 5.0)
+    numbers = [Number(2.0)]
+    yield "a number with a repr of its own", lambda x: x * numbers[0], lambda: numbers.__setitem__(0, Number(3.0))
+    entries, table, whole = {1.0}, {"a": 1.0, "b": 2.0}, {1: 5.0}
+    yield "the class of a member", lambda x: sum([x * isinstance(n, int) for n in entries]), replace(entries, {1})
+    yield (
+        "the order of a dictionary",
+        lambda x: sum([x * i * v for i, v in enumerate(table.values())]),
+        lambda: table.update(a=table.pop("a")),
+    )
+    yield "the class of a key", lambda x: sum([x * isinstance(n, int) for n in whole]), replace(whole, {1.0: 5.0})
+    yield "the name of a key", lambda x: x * float("c" in named), replace(named := {"a": 5.0}, {"c": 5.0})
+    within = [1.0]
+    within.append(within)
+    yield "a list in itself", lambda x: x * within[1][1][0], lambda: within.__setitem__(0, 3.0)
     hooked, factor = torch.ones(3, requires_grad=True), {"k": 1.0}
     hooked.register_hook(lambda grad: grad * factor["k"])
     yield (
@@ -207,6 +238,11 @@ def test_what_a_step_reads_is_watched(name, step, change, monkeypatch):
         assert torch.equal(captured(x[call]), step(x[call])), name
     assert captured.source
     assert sum(map(len, captured._entries.values())) <= 3
+
+
+def test_entries_of_globals_by_names_that_are_made():
+    with pytest.raises(CaptureError, match=r"entries of globals\(\) whose names do not stand"):
+        torch.capture(lambda x: x * globals()[chr(75)], backend="plain")(torch.ones(3))
 
 
 def test_functions_of_the_package_that_somebody_replaces(monkeypatch):
@@ -470,16 +506,20 @@ def test_an_error_that_is_caught_is_control_flow(fails_at):
         lambda world: world.model.register_buffer("b", torch.ones(1)),
         lambda world: setattr(world.model, "count", 1),
         lambda world: world.argument.append(1),
+        lambda world: world.entries.add(5),
+        lambda world: world.array.fill(5),
+        lambda world: world.bytes.append(5),
     ],
 )
 def test_what_a_refused_step_has_changed_is_as_it_was(change):
     world = Object(numbers=[], some=[1, 2], table={"a": 1}, by=2.0, model=nn.Linear(1, 1), argument=[3])
-    world.model.count = 0
+    world.model.count, world.entries, world.array, world.bytes = 0, {1}, np.ones(2), bytearray(b"ab")
 
     def state():
         return (
             list(world.numbers), list(world.some), dict(world.table), world.by, world.model.count,
-            list(world.model._buffers), list(world.argument),
+            list(world.model._buffers), list(world.argument), set(world.entries), world.array.tolist(),
+            bytes(world.bytes),
         )  # fmt: skip
 
     def step(x, argument):

@@ -108,7 +108,7 @@ def _on_device(grad: Any, shape: tuple[int, ...], array_class: type, node: Node,
     """A gradient whose class is not the expected one: of another stream of the device, or that of a 0-d tensor, which
     may be on another device than the tensors that it met; else it is wrong."""
     place, expected = getattr(grad, "place", None), getattr(array_class, "place", None)
-    if place is expected is not None:
+    if place is expected and (place is not None or _is_of(grad, array_class)):
         return grad
     if shape == () and (place is None or expected is None) and place is not expected:
         _check_expandable(grad.shape, shape, node, index)
@@ -120,11 +120,16 @@ def _on_device(grad: Any, shape: tuple[int, ...], array_class: type, node: Node,
 def _tensor_on_device(grad: Any, shape: tuple[int, ...], array_class: type, node: Node, index: int) -> Any:
     """The same for a Tensor."""
     place, expected = getattr(bare(grad), "place", None), getattr(array_class, "place", None)
-    if place is expected is not None:
+    if place is expected and (place is not None or _is_of(bare(grad), array_class)):
         return grad
     if shape == () and (place is None or expected is None) and place is not expected:
         return grad.sum_to_size(shape).to("cpu" if expected is None else expected.device)
     raise _wrong_device(bare(grad), array_class, node, index)
+
+
+def _is_of(grad: Any, array_class: type) -> bool:
+    """Are both of one device? Arrays of a leaf are recorded ones while another thread captures a step with it."""
+    return device_of_array_class(grad.__class__) == device_of_array_class(array_class)
 
 
 def _wrong_device(grad: Any, array_class: type, node: Node, index: int) -> RuntimeError:

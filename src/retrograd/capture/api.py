@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
 from weakref import ref
@@ -22,7 +22,7 @@ from ..nn import Module
 from ..tensor import Tensor, wrap
 from ..utils._pytree import tree_leaves, tree_unflatten
 from . import device
-from .arguments import first_other, history, hooks_of, in_outline, signature
+from .arguments import TooDeep, first_other, history, hooks_of, in_outline, signature
 from .checking import checked
 from .comparing import difference, is_parted_by_a_value, other_results
 from .compiling import has_compiler
@@ -33,8 +33,8 @@ from .graphed import GraphEntry, GraphRecording
 from .memory import Memory
 from .moving import moving_parts
 from .native import write
-from .patching import waited_for_others, without_collections
-from .session import SOME, NeedsGraph, Output, Recording, is_free, other_memory, owned_by
+from .patching import one_at_a_time, without_collections
+from .session import NeedsGraph, Output, Recording, is_free, other_grads, other_memory, owned_by
 from .values import Value
 
 #: So many programs are made for calls that look alike before they are left to run eagerly.
@@ -74,10 +74,10 @@ class Entry:
 
     def build(self) -> None:
         """Make the program: its recording was the same twice."""
-        self.confirmed = True
         self.recording.recorder.calls = []
         self.recording.program.lay_out()
         self._bind_memory()
+        self.confirmed = True  # from now on threads may run it
 
     # ------------------------------------------------------------------------------------------------------ memory
 
@@ -181,15 +181,10 @@ class Entry:
                     return f"the hooks of a tensor of shape {list(array.shape)}"
             if (meta is not None and meta.requires_grad) != requires_grad and tensor._edge_ is None:
                 return f"requires_grad of a tensor of shape {list(array.shape)}"
-        for tensor, position, array in self.recording.grads_expected:
-            owner = tensor if position is None else tensors[position]
-            grad = None if owner._grad_meta_ is None else owner._grad_meta_.grad
-            if (grad is None) != (array is None) or (
-                grad is not None and position is None and array is not SOME and grad._memory_ is not array
-            ):
-                return f"the .grad of a tensor of shape {list(owner._memory_.shape)}"
-            if grad is not None and position is not None and array is not SOME:
-                return "the .grad of an argument"
+        if self.recording.grads_expected:
+            reason = other_grads(self.recording, tensors)
+            if reason is not None:
+                return reason
         return self.recording.world.changed()
 
     # ------------------------------------------------------------------------------------------------------- replay
@@ -219,6 +214,10 @@ class Entry:
             owner = tensor if argument is None else tensors[argument]
             counter = owner._vc_ or version_counter(owner)
             counter.version += more
+        for tensor, argument, more in recording.grad_versions:
+            grad = (tensor if argument is None else tensors[argument])._grad_meta_.grad
+            if grad is not None:
+                (grad._vc_ or version_counter(grad)).version += more
         for position, requires_grad in recording.required:
             tensors[position].requires_grad_(requires_grad)
         if recording.grads:
@@ -372,7 +371,11 @@ class Captured:
         state = local.state
         if not is_free(state):
             return self.function(*args, **kwargs)
-        tensors, key = signature(args, kwargs, state)
+        try:
+            tensors, key = signature(args, kwargs, state)
+        except TooDeep as error:
+            self._give_up_for(error)
+            return self.function(*args, **kwargs)
         if self._eager and key in self._eager:
             return self.function(*args, **kwargs)
         if accelerators and self._is_on_device(tensors, key):
@@ -380,16 +383,15 @@ class Captured:
         recent = self._recent  # whose key is sooner compared than found by its hash
         entries = recent[1] if key == recent[0] else self._entries.get(key)
         reason = None
+        tried: tuple[Any, ...] = ()
         if entries is not None:
             if entries is not recent[1]:
                 self._recent = key, entries
             for entry in entries:
                 reason = entry.fits(tensors)
-                if reason is not None and waited_for_others():
-                    reason = entry.fits(tensors)
                 if reason is None:
                     if not entry.confirmed:
-                        return self._record(args, kwargs, tensors, key, entry)
+                        break
                     self._last = entry
                     try:
                         if self.check:
@@ -399,15 +401,13 @@ class Captured:
                         reason = "a value that the program was split at"
                     except CaptureError:
                         raise
-                    except Exception:
+                    except Exception as error:
                         # The function itself says what it makes of this, and leaves the world as it was if it fails.
-                        return self._record(args, kwargs, tensors, key, None)
-            if len(entries) >= LIMIT:
-                self._give_up(key, reason)
-                return self.function(*args, **kwargs)
+                        reason = f"what raised a {type(error).__name__}"
+                    tried = (*tried, entry)
         elif self._is_one_too_many(key):
             return self.function(*args, **kwargs)
-        return self._record(args, kwargs, tensors, key, None)
+        return self._record(args, kwargs, tensors, key, tried, reason)
 
     def __get__(self, owner: Any, cls: Any = None) -> Any:
         """As a method: the object is the first argument."""
@@ -435,6 +435,8 @@ class Captured:
 
     def _give_up(self, key: Any, reason: str | None, limit: int = LIMIT) -> None:
         self._eager.add(key)
+        self._entries.pop(key, None)  # which nobody runs any more
+        self._recent = None, None
         alike = " for calls that look alike" if limit == LIMIT else ""
         warnings.warn(
             f"{getattr(self.function, '__name__', 'a function')} was captured {limit} times{alike}, since {reason} was "
@@ -442,9 +444,16 @@ class Captured:
             stacklevel=users_level(),
         )
 
+    def _give_up_for(self, error: TooDeep) -> None:
+        if TooDeep not in self._eager:
+            self._eager.add(TooDeep)
+            warnings.warn(f"{error}; such calls run eagerly", stacklevel=users_level())
+
     def _is_on_device(self, tensors: list[Any], key: Any) -> bool:
         found = self._devices.get(key)
         if found is None:
+            if len(self._devices) >= LIMIT * MANY:
+                self._devices.clear()
             found = self._devices[key] = device.is_step_on_device(self.function, tensors)
         return found
 
@@ -455,6 +464,8 @@ class Captured:
             raise refuse(f"a step on a CUDA device with {name}=True", "leave it out: that is for steps on the CPU")
         entries: Any = self._entries.get(key)
         if entries is None:
+            if self._is_one_too_many(key):
+                return self.function(*args, **kwargs)
             self._entries[key] = []
             return device._graphs().warm_up(lambda: self.function(*args, **kwargs))
         reason = None
@@ -474,15 +485,32 @@ class Captured:
     def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Make a program for calls that look like this one and can be differentiated, without a trace in the world."""
         tensors, key = signature(args, kwargs, local.state)
-        if not any(entry.fits(tensors) is None for entry in self._entries.get(key, ())):
-            self._record_graph(args, kwargs, tensors, key)
+        with one_at_a_time:
+            if self._fitting(tensors, key, ()) is None:
+                self._record_graph(args, kwargs, tensors, key)
 
-    def _record(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
-        """Run a call eagerly and record it; the second run of a program has to be the same as the first."""
-        with without_collections():
-            return self._record_now(args, kwargs, tensors, key, first)
+    def _fitting(self, tensors: list[Any], key: Any, tried: Sequence[Any]) -> Any:
+        """The first program for this call that is none of those which were tried already."""
+        found = [one for one in self._entries.get(key, ()) if one not in tried]
+        return next((one for one in found if one.fits(tensors) is None), None)
+
+    def _record(
+        self, args: Any, kwargs: Any, tensors: list[Any], key: Any, tried: Sequence[Any], reason: str | None
+    ) -> Any:
+        """Record a call that no program was found for (`reason`), unless there are too many.
+
+        While another thread records, tensors that it uses hold something else, and it may make a program for this call.
+        """
+        with one_at_a_time, without_collections():
+            first = self._fitting(tensors, key, tried)
+            if first is None and len(self._entries.get(key, ())) >= LIMIT:
+                self._give_up(key, reason)
+            elif first is None or not first.confirmed:
+                return self._record_now(args, kwargs, tensors, key, first)
+        return self(*args, **kwargs)
 
     def _record_now(self, args: Any, kwargs: Any, tensors: list[Any], key: Any, first: Entry | None) -> Any:
+        """Run a call eagerly and record it; the second run of a program has to be the same as the first."""
         if local.state.grad_enabled and any(history(tensor) is not None for tensor in tensors):
             return self._record_graph(args, kwargs, tensors, key)
         earlier = [] if first is None or self.split else first.recording.recorder.calls
@@ -493,23 +521,33 @@ class Captured:
         except NeedsGraph:
             return self._record_graph(args, kwargs, tensors, key)
         result, recording.result = recording.result, None
+        try:
+            self._keep(recording, key, first)
+        except BaseException:
+            recording.undo()
+            raise
+        return result
+
+    def _keep(self, recording: Recording, key: Any, first: Entry | None) -> None:
+        """Make a program of the second recording of a call; the first waits for a second one."""
         if first is not None:
             entries = self._entries[key]
+            found: str | None = None
             for other in [first, *[one for one in entries if not one.confirmed and one is not first]]:
                 found = difference(other.recording.recorder, recording.recorder)
                 if found is None:
+                    entries.remove(other)  # until it is ready to run
                     found = other_results(other.recording, recording)
                     if found is not None:
-                        entries.remove(other)
                         raise _differs(found)
                     other.build()
+                    entries.append(other)
                     self._last = other
-                    return result
+                    return
             if not self.split and not is_parted_by_a_value(first.recording.recorder, recording.recorder):
                 entries.remove(first)
                 raise _differs(found)
         self._entries.setdefault(key, []).append(Entry(recording, self.backend))
-        return result
 
     def _record_graph(self, args: Any, kwargs: Any, tensors: list[Any], key: Any) -> Any:
         """The results can be differentiated: rehearse forward and backward pass, twice, and run what came of it."""

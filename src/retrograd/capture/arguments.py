@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from enum import Enum
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -19,8 +20,18 @@ from ..core.version_counter import INFERENCE
 from ..nn import Module
 from ..tensor import Tensor
 from ..utils._pytree import is_namedtuple_class
+from .errors import CaptureError
 
 SCALARS = (int, float, complex, bool, str, bytes, type(None))
+_NUMBERS = (*SCALARS, np.generic)
+#: Classes of which equal ones are the same.
+_BY_THEMSELVES = frozenset((int, bool, str, bytes, type(None)))
+#: Arguments that are nested deeper are not looked at.
+DEEPEST = 200
+
+
+class TooDeep(CaptureError):
+    """Arguments that nobody looks at to the end."""
 
 
 class Same:
@@ -62,43 +73,78 @@ def modes(state: ThreadState) -> list[Any]:
 def signature(args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState) -> tuple[list[Any], Any]:
     """The tensors among the arguments, and what describes the call."""
     tensors: list[Any] = []
+    seen: dict[int, int] = {}
     key: list[Any] = [state.grad_enabled, state.inference, dtypes.default[0]]  # `modes` without the call
     for arg in args:
-        key.append(_one(arg, tensors))
+        key.append(_one(arg, tensors, seen))
     for name, arg in kwargs.items():
-        key.append((name, _one(arg, tensors)))
+        key.append((name, _one(arg, tensors, seen)))
     return tensors, tuple(key)
 
 
-def _one(arg: Any, tensors: list[Any]) -> Any:
+def _one(arg: Any, tensors: list[Any], seen: dict[int, int], depth: int = 0) -> Any:
+    """What describes an argument. `seen` has numbers of the tensors and containers before it, by their ids."""
     if isinstance(arg, Tensor):
-        for position, other in enumerate(tensors):
-            if other is arg:
-                return "the same", position
+        number = seen.get(id(arg))
+        if number is not None:
+            return "the same", number
+        seen[id(arg)] = len(seen)
         tensors.append(arg)
         array, meta = arg._memory_, arg._grad_meta_
         if array is None or arg._special_ is not None:
             return arg.__class__, Same(arg)
         if arg.__dict__:
-            attributes = tuple([(name, _one(one, tensors)) for name, one in arg.__dict__.items()])
+            attributes = tuple([(name, _one(one, tensors, seen, depth + 1)) for name, one in arg.__dict__.items()])
         else:
             attributes = None
         kind = arg.__class__, array.shape, array.strides, array.dtype, arg._vc_ is INFERENCE, attributes
         if meta is None:
             return kind if arg._edge_ is None else (*kind, True)
         return *kind, history(arg) is not None, meta.requires_grad, meta.is_view, hooks_of(meta)
-    if isinstance(arg, SCALARS):
-        return arg.__class__, repr(arg)
+    if isinstance(arg, _NUMBERS):
+        if getattr(arg, "__dict__", None) and not isinstance(arg, Enum):
+            attributes = tuple([(name, _one(one, tensors, seen, depth + 1)) for name, one in arg.__dict__.items()])
+            return arg.__class__, (in_bits(arg), attributes)
+        return arg.__class__, in_bits(arg)
+    number = seen.get(id(arg))
+    if number is not None:
+        return "the same", number
+    if depth > DEEPEST:
+        raise TooDeep(f"cannot capture arguments that are nested more than {DEEPEST} deep: pass their tensors instead")
     if arg.__class__ is list or arg.__class__ is tuple:
-        return arg.__class__, tuple([_one(one, tensors) for one in arg])
-    if isinstance(arg, np.generic):
-        return arg.__class__, arg.tobytes()
+        seen[id(arg)] = len(seen)
+        return arg.__class__, tuple([_one(one, tensors, seen, depth + 1) for one in arg])
     parts = arg.items() if arg.__class__ is dict else _parts(arg)
     if parts is None:
         return Same(arg)
-    return arg.__class__, tuple([
-        (Same(label) if isinstance(label, Tensor) else label, _one(one, tensors)) for label, one in parts
-    ])  # fmt: skip
+    seen[id(arg)] = len(seen)
+    return arg.__class__, tuple([(_label(label), _one(one, tensors, seen, depth + 1)) for label, one in parts])
+
+
+def _label(label: Any) -> Any:
+    """What describes a key of a dictionary, or the name of a part: equal ones may be of several classes."""
+    if label.__class__ is str:
+        return label
+    if isinstance(label, tuple):
+        return label.__class__, tuple([_label(one) for one in label])
+    if isinstance(label, _NUMBERS) and not getattr(label, "__dict__", None):
+        return label.__class__, in_bits(label)
+    return Same(label)
+
+
+def in_bits(number: Any) -> Any:
+    """What tells a number or string from all others of its class, whatever that makes of its operators."""
+    kind = number.__class__
+    if kind in _BY_THEMSELVES:
+        return number
+    if kind is float:
+        return repr(number)
+    if isinstance(number, np.generic):
+        return number.tobytes()
+    if isinstance(number, int):
+        return int.__index__(number)
+    base: Any = next(base for base in SCALARS if isinstance(number, base))
+    return base.__repr__(number)
 
 
 def _parts(arg: Any) -> list[tuple[Any, Any]] | None:
@@ -113,26 +159,56 @@ def _parts(arg: Any) -> list[tuple[Any, Any]] | None:
         if attributes is not None:
             return list(attributes.items())
         return [(name, getattr(arg, name)) for name in kind.__dataclass_fields__ if hasattr(arg, name)]
-    if kind is not list and kind is not dict and getattr(arg, "__dict__", None):
-        return None  # a container with attributes
-    if isinstance(arg, (list, tuple)):
-        return list(enumerate(arg))
-    return list(arg.items()) if isinstance(arg, dict) else None
+    if not isinstance(arg, (list, tuple, dict)):
+        return None
+    if kind is not list and kind is not dict and kind is not tuple:
+        if getattr(arg, "__dict__", None) or any([vars(cls).get("__slots__") for cls in kind.__mro__]):
+            return None  # a container with attributes
+    return list(arg.items()) if isinstance(arg, dict) else list(enumerate(arg))
 
 
-def with_others(arg: Any, others: dict[int, Any]) -> Any:
-    """An argument with other tensors in place of its own, which are given by their ids."""
-    if isinstance(arg, Tensor):
-        return others.get(id(arg), arg)
-    parts = None if isinstance(arg, SCALARS) else _parts(arg)
-    if not parts:
-        return arg
-    new = [(label, with_others(one, others)) for label, one in parts]
-    changed = [(label, one) for (label, one), (_, before) in zip(new, parts, strict=True) if one is not before]
-    if not changed:
-        return arg
+class WithOthers:
+    """Arguments with other tensors in place of their own, which are given by their ids."""
+
+    def __init__(self, others: dict[int, Any]) -> None:
+        self._others: dict[int, Any] = others
+        #: Containers by their ids, and what has come of them; None as long as that is not known.
+        self._done: dict[int, Any] = {}
+
+    def __call__(self, arg: Any) -> Any:
+        """An argument as it is if it has none of these tensors, else a copy."""
+        self._in_itself: bool = False
+        found = self._one(arg)
+        if self._in_itself and found is not arg:
+            raise CaptureError(
+                "cannot capture an argument that contains itself in a function whose result can be differentiated: "
+                "pass its tensors instead"
+            )
+        return found
+
+    def _one(self, arg: Any) -> Any:
+        if isinstance(arg, Tensor):
+            return self._others.get(id(arg), arg)
+        if isinstance(arg, _NUMBERS):
+            return arg
+        if id(arg) in self._done:
+            found = self._done[id(arg)]
+            self._in_itself = self._in_itself or found is None
+            return arg if found is None else found
+        parts = _parts(arg)
+        if not parts:
+            return arg
+        self._done[id(arg)] = None
+        new = [(label, self._one(one)) for label, one in parts]
+        changed = [(label, one) for (label, one), (_, before) in zip(new, parts, strict=True) if one is not before]
+        found = self._done[id(arg)] = _replaced(arg, new, changed) if changed else arg
+        return found
+
+
+def _replaced(arg: Any, parts: list[tuple[Any, Any]], changed: list[tuple[Any, Any]]) -> Any:
+    """A copy of a container with these parts, of which some are others."""
     if isinstance(arg, tuple):
-        found = [one for _, one in new]
+        found = [one for _, one in parts]
         return arg._make(found) if is_namedtuple_class(type(arg)) else type(arg)(found)  # type: ignore[attr-defined]
     twin = copy.copy(arg)
     for label, one in changed:
@@ -146,7 +222,7 @@ def with_others(arg: Any, others: dict[int, Any]) -> Any:
 def in_outline(key: Any) -> Any:
     """A signature without its values: what calls have in common that differ in numbers and things."""
     if key.__class__ is tuple:
-        if len(key) == 2 and isinstance(key[0], type) and key[1].__class__ in (str, bytes):
+        if len(key) == 2 and isinstance(key[0], type) and issubclass(key[0], _NUMBERS):
             return key[0]
         return tuple([in_outline(one) for one in key])
     return key.one.__class__ if key.__class__ is Same else key
@@ -192,26 +268,30 @@ class Given:
         self.things: list[tuple[Any, str]] = []
         self._containers: list[tuple[Any, list[tuple[Any, Any]], str]] = []
         names = _names(function)
-        for position, arg in enumerate(args):
-            self._look(arg, names(position).strip("'"))
-        for name, arg in kwargs.items():
-            self._look(arg, name)
+        todo = [(arg, names(position).strip("'")) for position, arg in enumerate(args)]
+        todo += [(arg, name) for name, arg in kwargs.items()]
+        seen: set[int] = set()
+        for arg, name in todo:
+            if id(arg) not in seen:
+                seen.add(id(arg))
+                todo += self._look(arg, name)
 
-    def _look(self, arg: Any, name: str) -> None:
+    def _look(self, arg: Any, name: str) -> list[tuple[Any, str]]:
+        """Note what an argument is, and give back what it consists of."""
         if isinstance(arg, Tensor):
             self.things += [(hook.one, f"a hook of {name}") for hook in hooks_of(arg._grad_meta_) or ()]
-            return
-        if isinstance(arg, (*SCALARS, np.generic, slice, range)):
-            return
+            return []
+        if isinstance(arg, (slice, range)) or (isinstance(arg, _NUMBERS) and not getattr(arg, "__dict__", None)):
+            return []
         parts = _parts(arg)
         if parts is None:
             self.things.append((arg, name))
-            return
+            return []
         if arg.__class__ not in (list, tuple, dict):
             self.things.append((arg.__class__, type(arg).__name__))
         self._containers.append((arg, parts, name))
-        for label, part in parts:
-            self._look(part, f"{name}[{label!r}]" if isinstance(arg, (list, tuple, dict)) else f"{name}.{label}")
+        label = name + "[{!r}]" if isinstance(arg, (list, tuple, dict)) else name + ".{}"
+        return [(part, label.format(key)) for key, part in parts]
 
     def changed(self) -> str | None:
         """The argument that is not as it was, if there is one."""
@@ -237,8 +317,11 @@ class Given:
             elif hasattr(arg, "__dict__") and not isinstance(arg, tuple):
                 vars(arg).clear()
                 vars(arg).update(before)
+            elif hasattr(arg, "__dataclass_fields__"):  # with slots
+                for label, one in before:
+                    object.__setattr__(arg, label, one)
 
 
 def is_equal(now: Any, before: Any) -> bool:
     """Are two numbers or strings the same, to the last bit?"""
-    return now.__class__ is before.__class__ and isinstance(now, SCALARS) and repr(now) == repr(before)
+    return now.__class__ is before.__class__ and isinstance(now, SCALARS) and in_bits(now) == in_bits(before)

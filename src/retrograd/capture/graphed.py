@@ -24,13 +24,13 @@ from ..core.state import local
 from ..core.version_counter import version_counter
 from ..tensor import Tensor, wrap
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-from .arguments import history, with_others
+from .arguments import WithOthers, history
 from .errors import CaptureError, refuse
 from .memory import Memory
 from .moving import moving_parts
 from .native import write
 from .recording import Recorder
-from .session import Output, Recording, other_memory, owned_by, twin_of
+from .session import Output, Recording, other_grads, other_memory, owned_by, twin_of
 from .values import Call, Value
 
 
@@ -56,13 +56,14 @@ class GraphRecording(Recording):
         generator = random.default_generator
         state = generator.get_state()
         try:
-            args = tuple([with_others(one, by_id) for one in args])
-            kwargs = {name: with_others(one, by_id) for name, one in kwargs.items()}
+            with_stand_ins = WithOthers(by_id)
+            args = tuple([with_stand_ins(one) for one in args])
+            kwargs = {name: with_stand_ins(one) for name, one in kwargs.items()}
             super().__init__(both, args, kwargs, stand_ins, split, native)
         finally:
             generator.set_state(state)
         self.result_leaves = self.leaves[: self.result_structure.num_leaves]
-        self._undo(failed=False)  # it was a rehearsal
+        self.undo()  # it was a rehearsal
         self._refuse_effects()
 
     def _refuse_effects(self) -> None:
@@ -150,8 +151,11 @@ def _without_hooks(parameters: list[Any]) -> Iterator[None]:
 
 
 def _stand_in(tensor: Any) -> Any:
-    one = wrap(tensor._memory_)
-    return one.requires_grad_() if tensor.requires_grad else one
+    one: Any = wrap(tensor._memory_)
+    if tensor.requires_grad:
+        one.requires_grad_()
+        one._grad_meta_.grad = tensor._grad_meta_.grad if tensor._grad_meta_ is not None else None
+    return one
 
 
 class Instance:
@@ -201,6 +205,8 @@ class GraphEntry:
             for number, (position, value) in enumerate(zip(recording.taken, recording.arguments, strict=True))
             if value.storage.number in written
         ]
+        #: May the function ask whether a tensor has a gradient?
+        self._reads_grads: bool = "grad" in recording.world.names
         self.instances: list[Instance] = [Instance(recording, backend)]
         #: Tensors of the world that the backward pass reads.
         self.read_later: list[Any] = _read_later(recording)
@@ -225,7 +231,8 @@ class GraphEntry:
         for tensor, array, requires_grad in self._expected:
             if tensor._memory_ is not array or tensor.requires_grad != requires_grad:
                 return f"a tensor of shape {list(array.shape)}"
-        return self.recording.world.changed()
+        reason = other_grads(self.recording, tensors) if self._reads_grads else None
+        return reason or self.recording.world.changed()
 
     def replay(self, tensors: list[Any]) -> Any:
         recording = self.recording

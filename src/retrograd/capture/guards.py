@@ -68,7 +68,7 @@ _LONG, _MANY = 1 << 16, 1 << 12
 #: Arrays of more bytes are not watched.
 _MUCH = 1 << 16
 _CONTAINERS = (dict, list, tuple, set)
-_NOTHING_INSIDE = (*SCALARS, CodeType)
+_BARE = frozenset((*SCALARS, CodeType))
 _NUMBERS = frozenset((int, float, bool, type(None)))
 #: What stands for something that is not there.
 _GONE: Any = object()
@@ -107,7 +107,7 @@ class World:
             one, name = todo.pop()
             if one.__class__ is str:
                 self.names.add(one)
-            elif id(one) not in self._seen and not isinstance(one, _NOTHING_INSIDE):
+            elif id(one) not in self._seen and not _is_bare(one):
                 self._seen[id(one)] = one
                 todo += self._look(one, name)
             if not todo:
@@ -165,7 +165,7 @@ class World:
             return self._dictionary(one, name + "[{!r}]")
         if isinstance(one, (set, frozenset)):
             if len(one) <= _LONG:
-                self._sets.append((one, frozenset(one), name))
+                self._sets.append((one, _members(one), name))
             return []
         if isinstance(one, (list, tuple, deque)):
             return self._sequence(one, name)
@@ -343,7 +343,13 @@ class World:
             self.names.update(code.co_names, [one for one in code.co_consts if one.__class__ is str])
             self._any_name = self._any_name or _makes_names(code)
         known = function.__globals__
-        for label in dict.fromkeys([label for code in codes for label in code.co_names]):
+        labels = [label for code in codes for label in code.co_names]
+        if "globals" in labels:
+            entries = [one for code in codes for one in code.co_consts if one.__class__ is str and one in known]
+            if not entries:
+                self.refused = self.refused or f"entries of globals() whose names do not stand in {name}"
+            labels += entries
+        for label in dict.fromkeys(labels):
             if label in known:
                 value = known[label]
                 self._note(known, label, label, value)
@@ -369,7 +375,7 @@ class World:
         self._sized: list[Any] = [container for container, _, _ in self._lengths]
         self._sizes: list[int] = [length for _, length, _ in self._lengths]
         self._checks: list[tuple[Any, Any, Any, Any]] = [
-            (watched.read, watched.container, watched.values, watched) for watched in self._watched.values()
+            (watched.read, watched.container, watched.expected, watched) for watched in self._watched.values()
         ]
 
     def settle(self) -> None:
@@ -408,7 +414,7 @@ class World:
         if list(map(len, self._sized)) != self._sizes:
             return next(name for container, length, name in self._lengths if len(container) != length)
         for entries, content, name in self._sets:
-            if entries != content:
+            if _members(entries) != content:
                 return name
         for array, content, name in self.arrays:
             if (array.tobytes() if isinstance(array, np.ndarray) else bytes(array)) != content:
@@ -424,6 +430,15 @@ class World:
         for container in self._empty:
             if container:
                 container.clear()
+        for entries, content, _ in self._sets:
+            if isinstance(entries, set) and _members(entries) != content:
+                entries.clear()
+                entries.update([one for _, one in content])
+        for array, content, _ in self.arrays:
+            if isinstance(array, np.ndarray) and array.flags.writeable:
+                array[...] = np.frombuffer(content, array.dtype).reshape(array.shape)
+            elif isinstance(array, bytearray):
+                array[:] = content
 
     def changed_inside(self) -> str | None:
         """What a step has changed that is watched while it is recorded alone."""
@@ -460,6 +475,9 @@ class _Watched:
         self.values: list[Any] = list(entries.values()) if self.settles else entries or []
         self.names: list[str] = []
         self.read: Callable[[Any], Any] = tuple
+        #: What `read` has to give, and the keys of a dictionary that is watched as a whole, in their order.
+        self.expected: list[Any] = self.values
+        self.order: list[Any] | None = None
 
     def add(self, key: Any, value: Any, name: str) -> None:
         if self.label:
@@ -469,9 +487,13 @@ class _Watched:
         self.names.append(name)
 
     def seal(self) -> None:
+        self.expected = self.expected if self.order is not None else self.values
         if self.is_list or self.read is not tuple:
             return
-        if self.settles or (isinstance(self.container, dict) and type(self.container) not in (dict, OrderedDict)):
+        if self.whole and not self.settles and type(self.container) in (dict, OrderedDict):
+            self.order = list(self.container)
+            self.read, self.expected = _in_order, _in_order(self.container)
+        elif self.settles or (isinstance(self.container, dict) and type(self.container) not in (dict, OrderedDict)):
             self.read = self._entries  # which makes none, as brackets may
         else:
             self.read = itemgetter(*self.keys, self.keys[0])  # at least two, so that it gives a tuple
@@ -493,6 +515,9 @@ class _Watched:
                 if self.names:
                     return self.names[position]
                 return f"{self.label}{key}" if self.settles else self.label.format(key)
+        if self.order is not None and not _are_same_keys(list(self.container), self.order):
+            name = self.names[0] if self.names else self.label.format(self.order[0])
+            return f"the order or the class of keys such as that of {name}"
         return None
 
     def put_back(self) -> None:
@@ -518,6 +543,21 @@ class _Watched:
 def _common(names: set[Any], container: Any) -> list[Any]:
     """The names that a large container has."""
     return sorted([name for name in names if name in container and name.__class__ is str])
+
+
+def _in_order(container: dict[Any, Any]) -> list[Any]:
+    return [*container, *container.values()]
+
+
+def _are_same_keys(now: list[Any], before: list[Any]) -> bool:
+    return len(now) == len(before) and all([
+        one is two or (one.__class__ is two.__class__ and one == two) for one, two in zip(now, before)
+    ])  # fmt: skip
+
+
+def _members(entries: Any) -> frozenset[Any]:
+    """What is in a set, with the classes: 1 and 1.0 are equal."""
+    return frozenset(zip(map(type, entries), entries))
 
 
 class _Slots:
@@ -568,6 +608,11 @@ class _NumPysRandom:
 
     def __contains__(self, key: object) -> bool:
         return False
+
+
+def _is_bare(one: Any) -> bool:
+    """Is it a number, a string or code, without attributes that somebody has given it?"""
+    return one.__class__ in _BARE or (isinstance(one, SCALARS) and not getattr(one, "__dict__", None))
 
 
 def _told(file: Any) -> Any:

@@ -30,6 +30,7 @@ from ..core.locks import fork_safe_lock
 from ..core.state import local
 from ..core.version_counter import INFERENCE
 from ..core.where import is_user_code
+from ..ops import factories, support
 from ..ops.uninitialized import Memory
 from ..optim import Optimizer, lr_scheduler
 from ..optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
@@ -44,17 +45,6 @@ from .recording import Recorder
 #: Who is recording, by thread.
 active: dict[int, Recorder] = {}
 one_at_a_time: Any = fork_safe_lock()
-
-
-def waited_for_others() -> bool:
-    """Wait for the thread that is recording, if it is another: tensors that it uses hold something else meanwhile."""
-    if get_ident() in active:
-        return False
-    waits = not one_at_a_time.acquire(blocking=False)
-    if waits:
-        one_at_a_time.acquire()
-    one_at_a_time.release()
-    return waits
 
 
 _PACKAGE = __name__.partition(".")[0] if __name__ else "retrograd"
@@ -464,6 +454,15 @@ def _scheduler_step(method: Any) -> Any:
     return step
 
 
+def _store(out: Any, result: Any, warn: bool = False) -> Any:
+    """What `out=` comes to, which no operator has seen yet."""
+    recorder = active.get(get_ident())
+    if recorder is not None and not recorder.busy:
+        recorder.take(out)
+    return _stored(out, result, warn)
+
+
+_stored: Any = support.store
 _HOOKS_OF_ALL_OPTIMIZERS = (_global_optimizer_pre_hooks, _global_optimizer_post_hooks)
 
 
@@ -539,67 +538,64 @@ def without_collections() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
+        gc.enable()
         if not gc.get_freeze_count():
             # What is there now is old at once: to look through it as if it were garbage would take a whole step.
             gc.freeze()
             gc.unfreeze()
-        gc.enable()
 
 
 class patched:
-    """The wrappers in their places, for one recording of this thread."""
+    """The wrappers in their places, for one recording of this thread, which has `one_at_a_time`."""
 
     def __init__(self, recorder: Recorder, optimizers: Sequence[Any]) -> None:
         self.recorder: Recorder = recorder
         self.optimizers: Sequence[Any] = optimizers
-
-    def __enter__(self) -> Recorder:
-        one_at_a_time.acquire()
         self.attributes: list[tuple[Any, str, Any]] = []
         self.places: list[Places] = []
         self.first: Any = None
-        try:
-            devices.register_array_class(RecordedArray, devices.CPU)
-            active[get_ident()] = self.recorder
-            if compiled.library is not None:
-                compiled.library.record_with(self.recorder)
-            self.places = _all_places()
-            for place in self.places:
-                place.names.update(place.wrappers)
-            self.first = vars(generated)["kernel_select"]
-            for name in ("empty", "empty_like"):
-                self._patch(Memory, name, staticmethod(_maker(getattr(np, name))))
-            for name in _DRAWS:
-                self._patch(random.Generator, name, _draw(name, random.Generator.__dict__[name]))
-            self._patch(random.Generator, "get_state", _get_state(random.Generator.get_state))
-            self._patch(random.Generator, "set_state", _set_state(random.Generator.set_state))
-            for name in ("manual_seed", "seed"):
-                self._patch(random.Generator, name, _refused(f"Generator.{name}()", getattr(random.Generator, name)))
-            for cls in _subclasses(Optimizer):
-                ours = (cls.__module__ or "").startswith(_PACKAGE + ".optim")
-                if ours and "step" in cls.__dict__:
-                    self._patch(cls, "step", _step(cls.__dict__["step"]))
-            for optimizer in self.optimizers:
-                if "step" in optimizer.__dict__:  # a scheduler counts its calls
-                    self._patch(optimizer, "step", _own_step(optimizer, optimizer.__dict__["step"]))
-            for cls in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
-                self._patch(cls, "step", _scheduler_step(cls.step))
-            self._patch(builtins, "print", _print)
-            for module in (builtins, io):
-                self._patch(module, "open", _open)
-            self._patch(logging.Logger, "handle", _log)
-            self._patch(threading.Thread, "start", _start)
-            for name, clock in _CLOCKS.items():
-                self._patch(time, name, clock)
-            owner = next(cls for cls in Tensor.__mro__ if "numpy" in cls.__dict__)
-            self._patch(owner, "numpy", _refused("a foreign NumPy call (numpy())", owner.__dict__["numpy"]))
-        except BaseException:
-            self.__exit__()
-            raise
+
+    def __enter__(self) -> Recorder:
+        devices.register_array_class(RecordedArray, devices.CPU)
+        active[get_ident()] = self.recorder
+        if compiled.library is not None:
+            compiled.library.record_with(self.recorder)
+        self.places = _all_places()
+        for place in self.places:
+            place.names.update(place.wrappers)
+        self.first = vars(generated)["kernel_select"]
+        for name in ("empty", "empty_like"):
+            self._patch(Memory, name, staticmethod(_maker(getattr(np, name))))
+        for name in _DRAWS:
+            self._patch(random.Generator, name, _draw(name, random.Generator.__dict__[name]))
+        self._patch(random.Generator, "get_state", _get_state(random.Generator.get_state))
+        self._patch(random.Generator, "set_state", _set_state(random.Generator.set_state))
+        for name in ("manual_seed", "seed"):
+            self._patch(random.Generator, name, _refused(f"Generator.{name}()", getattr(random.Generator, name)))
+        for cls in _subclasses(Optimizer):
+            ours = (cls.__module__ or "").startswith(_PACKAGE + ".optim")
+            if ours and "step" in cls.__dict__:
+                self._patch(cls, "step", _step(cls.__dict__["step"]))
+        for optimizer in self.optimizers:
+            if "step" in optimizer.__dict__:  # a scheduler counts its calls
+                self._patch(optimizer, "step", _own_step(optimizer, optimizer.__dict__["step"]))
+        for cls in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
+            self._patch(cls, "step", _scheduler_step(cls.step))
+        for module in (support, factories):
+            self._patch(module, "store", _store)
+        self._patch(builtins, "print", _print)
+        for module in (builtins, io):
+            self._patch(module, "open", _open)
+        self._patch(logging.Logger, "handle", _log)
+        self._patch(threading.Thread, "start", _start)
+        for name, clock in _CLOCKS.items():
+            self._patch(time, name, clock)
+        owner = next(cls for cls in Tensor.__mro__ if "numpy" in cls.__dict__)
+        self._patch(owner, "numpy", _refused("a foreign NumPy call (numpy())", owner.__dict__["numpy"]))
         return self.recorder
 
     def _patch(self, owner: Any, name: str, value: Any) -> None:
@@ -607,18 +603,19 @@ class patched:
         setattr(owner, name, value)
 
     def __exit__(self, *exc_info: object) -> None:
-        try:
-            for owner, name, value in reversed(self.attributes):
-                setattr(owner, name, value)
-            # Something stands before the wrappers now in all places, or in none.
-            is_first = vars(generated)["kernel_select"] is self.first
-            for place in self.places:
-                if is_first:
-                    place.names.update(place.kernels)
-                else:
-                    place.put_back()
-            active.pop(get_ident(), None)
-            if compiled.library is not None:
-                compiled.library.record_with(None)
-        finally:
-            one_at_a_time.release()
+        self.take_back()
+
+    def take_back(self) -> None:
+        """Have all names stand for what they stood for: if this was interrupted, it can be done again."""
+        for owner, name, value in reversed(self.attributes):
+            setattr(owner, name, value)
+        # Something stands before the wrappers now in all places, or in none.
+        is_first = vars(generated)["kernel_select"] is self.first
+        for place in self.places:
+            if is_first:
+                place.names.update(place.kernels)
+            else:
+                place.put_back()
+        active.pop(get_ident(), None)
+        if compiled.library is not None:
+            compiled.library.record_with(None)

@@ -146,16 +146,23 @@ class Recorder(KnownMemory):
         if id(tensor) not in self.swapped:
             self.swapped[id(tensor)] = tensor, array
             meta = tensor._grad_meta_
-            self.grads_found[id(tensor)] = tensor, None if meta is None else meta.grad
-            counter = tensor._vc_
-            if counter is not None and id(counter) not in self.versions:
-                try:
-                    self.versions[id(counter)] = counter, counter.version
-                except RuntimeError:  # an inference tensor has none
-                    pass
+            grad = None if meta is None else meta.grad
+            self.grads_found[id(tensor)] = tensor, grad
+            self.note_version(tensor)
+            if grad is not None:
+                self.note_version(grad)
         self.value(array)
         tensor._memory_ = self.box(array)
         _expect(tensor, RecordedArray)
+
+    def note_version(self, tensor: Any) -> None:
+        """Remember how often a tensor had been written to before the step does."""
+        counter = tensor._vc_
+        if counter is not None and id(counter) not in self.versions:
+            try:
+                self.versions[id(counter)] = counter, counter.version
+            except RuntimeError:  # an inference tensor has none
+                pass
 
     def give_back(self) -> None:
         """Let every tensor that was taken have its own array again."""

@@ -21,7 +21,7 @@ from .arguments import Given, history, modes
 from .arrays import RecordedArray
 from .errors import CaptureError, refuse
 from .guards import World
-from .patching import one_at_a_time, patched, waited_for_others
+from .patching import one_at_a_time, patched
 from .program import Program
 from .recording import Recorder
 from .values import Call, Value, address, bounds
@@ -75,7 +75,6 @@ class Recording:
         self.recorder.split = split
         self.native: bool = native
         self.recorder.native = native
-        waited_for_others()  # the names of the package stand for something else meanwhile
         self._given: Given = Given(function, args, kwargs)
         self.world: World = World(function, self._given.things)
         if self.world.refused is not None:
@@ -94,7 +93,10 @@ class Recording:
     def _note_grad(self, tensor: Any) -> None:
         meta = tensor._grad_meta_
         if id(tensor) not in self._grads_before:
-            self._grads_before[id(tensor)] = tensor, None if meta is None else meta.grad
+            grad = None if meta is None else meta.grad
+            self._grads_before[id(tensor)] = tensor, grad
+            if grad is not None:
+                self.recorder.note_version(grad)
 
     # ------------------------------------------------------------------------------------------------------ the run
 
@@ -105,8 +107,9 @@ class Recording:
         self._twins: list[tuple[Any, np.ndarray, np.ndarray]] = []
         before = modes(local.state)
         with one_at_a_time:  # until tensors that other threads use too have their arrays back
+            wrappers = patched(recorder, self.world.optimizers)
             try:
-                with patched(recorder, self.world.optimizers):
+                with wrappers:
                     self._take_arguments()
                     with np.errstate(all="ignore"), observing(recorder):
                         result = function(*args, **kwargs)
@@ -114,7 +117,9 @@ class Recording:
                 self._compare_modes(before)
                 self._finish(result)
             except BaseException:
-                self._undo()
+                wrappers.take_back()  # (an interrupt may have come before)
+                self._unbox_strays()
+                self.undo()
                 raise
 
     def _shared(self) -> list[int | None]:
@@ -186,11 +191,9 @@ class Recording:
                 " Let the error leave the captured function, or keep the attempt outside of it"
             )
 
-    def _undo(self, failed: bool = True) -> None:
+    def undo(self) -> None:
         """Leave the world as it was before the call."""
         recorder = self.recorder
-        if failed:
-            self._unbox_strays()
         self.world.drawn_from()
         for tensor, array, _ in self._twins:
             tensor._memory_ = array
@@ -397,8 +400,14 @@ class Recording:
         """How often each piece of the world's memory was written to."""
         recorder = self.recorder
         self.versions: list[tuple[Any, int | None, int]] = []
+        #: And the gradients that stay, by whose they are.
+        self.grad_versions: list[tuple[Any, int | None, int]] = []
         seen: set[int] = set()
-        for tensor, _ in recorder.swapped.values():
+        grads = [
+            (one, grad) for one, grad in self._grads_before.values()
+            if grad is not None and one._grad_meta_.grad is grad
+        ]  # fmt: skip
+        for owner, tensor in [*grads, *[(None, tensor) for tensor, _ in recorder.swapped.values()]]:
             counter = tensor._vc_
             if counter is None or id(counter) in seen:
                 continue
@@ -409,8 +418,10 @@ class Recording:
             except RuntimeError:  # an inference tensor
                 continue
             if more > 0:
-                position = positions.get(id(tensor))
-                self.versions.append((None if position is not None else tensor, position, more))
+                written = tensor if owner is None else owner
+                position = positions.get(id(written))
+                found = self.versions if owner is None else self.grad_versions
+                found.append((None if position is not None else written, position, more))
 
     def _look_for_strays(self) -> None:
         """Nobody but the results may hold a tensor that was made inside."""
@@ -485,6 +496,20 @@ def other_memory(
         arrays = [tensor._memory_ for tensor in tensors]
         if any([np.may_share_memory(one, arrays[i]) for k, one in enumerate(arrays) for i in range(k)]):
             return "an argument that shares memory with another one"
+    return None
+
+
+def other_grads(recording: Recording, tensors: list[Any]) -> str | None:
+    """Is the ``.grad`` of a tensor there, or not there, or another, than what the program was recorded for?"""
+    for tensor, position, array in recording.grads_expected:
+        owner = tensor if position is None else tensors[position]
+        grad = None if owner._grad_meta_ is None else owner._grad_meta_.grad
+        if (grad is None) != (array is None) or (
+            grad is not None and position is None and array is not SOME and grad._memory_ is not array
+        ):
+            return f"the .grad of a tensor of shape {list(owner._memory_.shape)}"
+        if grad is not None and position is not None and array is not SOME:
+            return "the .grad of an argument"
     return None
 
 
