@@ -4,6 +4,7 @@ of torch's own code that programs have come to use."""
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 from .core.devices import as_device
 from .core.dtypes import dtype as Dtype
 from .ops import namespace
+from .overrides import resolve_name
 from .tensor import Tensor
 
 __all__ = ["ExceptionWrapper"]
@@ -190,3 +192,35 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_rebuild_") and hasattr(rebuild, name):
         return getattr(rebuild, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def try_import(module_name: str) -> Any:
+    """A module, or None where there is none of that name.
+
+    >>> from retrograd._utils import try_import
+    >>> try_import("there_is_no_such_module") is None
+    True
+    """
+    found = sys.modules.get(module_name)
+    if found is not None:
+        return found
+    return None if importlib.util.find_spec(module_name) is None else importlib.import_module(module_name)
+
+
+def render_call(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """A call as it would be written, with tensors in short.
+
+    >>> import retrograd as torch
+    >>> from retrograd._utils import render_call
+    >>> render_call(torch.sum, [torch.ones(100)], {"dim": 0})
+    'torch.sum(tensor([...], size=(100,)), dim=0)'
+    """
+    def shown(value: Any) -> str:
+        if not isinstance(value, Tensor):
+            return repr(value)
+        kind = "" if value.dtype.name in ("float32", "int64", "bool") else f", dtype={value.dtype}"
+        grad = ", requires_grad=True" if value.requires_grad else ""
+        return f"tensor([...], size={tuple(value.shape)}{kind}{grad})"
+
+    parts = [shown(value) for value in args] + [f"{name}={shown(value)}" for name, value in kwargs.items()]
+    return f"{resolve_name(fn) or str(fn)}({', '.join(parts)})"

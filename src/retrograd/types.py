@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Device", "Number"]
 
-#: A number that may stand for an element of a tensor.
-Number: TypeAlias = "builtins.bool | builtins.int | builtins.float | builtins.complex | np.generic"
+#: A number that may stand for an element of a tensor. (Checkers of types know what is taken besides; at run time it is
+#: the type that torch has, which schemas call a Scalar.)
+if TYPE_CHECKING:
+    Number: TypeAlias = builtins.bool | builtins.int | builtins.float | builtins.complex | np.generic
+else:
+    Number: TypeAlias = int | float | bool
 #: What names a device.
 Device: TypeAlias = "device | str | builtins.int | None"
 #: What may stand between the brackets of ``x[...]``.

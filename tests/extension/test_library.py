@@ -77,9 +77,12 @@ def test_by_schema(torch, space):
     space.impl("twice", lambda x, n=2: x * n, "CPU")
     op = getattr(torch.ops, space.ns).twice
     assert op(torch.ones(2)).tolist() == [2.0, 2.0] and op.default(torch.ones(2), 3).tolist() == [3.0, 3.0]
-    if torch is retrograd:  # (torch warns, and takes the later one, if it comes from the same library)
-        with pytest.raises(RuntimeError, match="already a kernel"):
-            space.impl("twice", lambda x, n=2: x, "CPU")
+    with pytest.raises(RuntimeError, match="already a kernel"):
+        space.impl("twice", lambda x, n=2: x, "CPU", allow_override=False)
+    with torch.library._scoped_library(space.ns, "FRAGMENT") as other:
+        other.impl("twice", lambda x, n=2: x * 5, "CPU")
+        assert op(torch.ones(2)).tolist() == [5.0, 5.0]
+    assert op(torch.ones(2)).tolist() == [2.0, 2.0]
     space.define("whole(Tensor x) -> Tensor")
     torch.library.impl(space, "whole", "CompositeImplicitAutograd")(lambda x: x.exp() * 2)
     x = torch.zeros(2, requires_grad=True)

@@ -105,7 +105,7 @@ def test_of_retrograd_the_registrations_are_undone() -> None:
     torch.library.register_autograd("undone::twice", lambda ctx, grad: grad * 2, lib=lib)
     torch.library.register_fake("undone::twice", torch.empty_like, lib=lib)
     with pytest.raises(RuntimeError, match="already has a fake impl registered"):
-        torch.library.register_fake("undone::twice", torch.empty_like)
+        torch.library.register_fake("undone::twice", torch.empty_like, allow_override=False)
     lib._destroy()
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="no autograd formula was registered"):

@@ -270,3 +270,47 @@ def test_what_torch_refuses_of_an_example() -> None:
         vmap(lambda a: torch.squeeze(a, dim=1))(torch.ones(3))
     with pytest.raises(IndexError, match=r"range of \[-1, 0\], but got 1"):
         vmap(lambda a: torch.squeeze(a, dim=1))(torch.ones(3, 2))
+
+
+# ------------------------------------------------------------------------------------------------------- nested tensors
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("layout", ["strided", "jagged"])
+def test_nested_tensors_are_mapped_example_by_example(torch, layout):
+    parts = [torch.arange(6.0).reshape(2, 3), torch.ones(4, 3)]
+    nt = torch.nested.nested_tensor(parts, layout=getattr(torch, layout))
+    y, w = torch.tensor([2.0, 3.0]), torch.ones(3, 2)
+
+    def same(found, expected):
+        assert found.is_nested
+        assert [part.tolist() for part in found.unbind()] == [one.tolist() for one in expected]
+
+    def f(x):
+        assert not x.is_nested
+        return x.sin() * 5.0 + 4.0
+
+    same(torch.vmap(f)(nt), [f(x) for x in parts])
+    same(torch.vmap(lambda x, y: x * y)(nt, y), [x * s for x, s in zip(parts, y, strict=True)])
+    same(torch.vmap(lambda x, w: x @ w, in_dims=(0, None))(nt, w), [x @ w for x in parts])
+    first, second = torch.vmap(lambda x: (x * 2, torch.ones(2)))(nt)
+    same(first, [x * 2 for x in parts])
+    assert second.tolist() == [[1.0, 1.0]] * 2
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_are_mapped_along_their_examples_alone(torch):
+    nt = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
+    for options in ({"in_dims": 2}, {"out_dims": 2}):
+        with pytest.raises(RuntimeError, match="Nested tensors can only be vmapped over dim=0"):
+            torch.vmap(lambda x: x * 2, **options)(nt)
+
+
+def test_of_retrograd_gradients_through_mapped_nested_tensors():
+    import retrograd as torch
+
+    nt = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged, requires_grad=True)
+    torch.vmap(lambda x, y: x * y)(nt, torch.tensor([2.0, 3.0])).values().sum().backward()
+    assert [part.unique().tolist() for part in nt.grad.unbind()] == [[2.0], [3.0]]
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        torch.vmap(lambda x: x * torch.rand(1))(nt)

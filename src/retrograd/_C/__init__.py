@@ -17,10 +17,14 @@ from ..autograd.graph import will_execute as _will_engine_execute_node
 from ..core.size import Size
 from ..core.state import local
 from ..kernels.linalg_checks import LinAlgError as _LinAlgError
+from ..ops.autograd_fallback import get_mode as _get_autograd_fallback_mode
+from ..ops.autograd_fallback import set_mode as _set_autograd_fallback_mode
 from ..ops.composite.shape import broadcast_shapes
+from ..ops.custom import below_autograd as _AutoDispatchBelowAutograd
 from ..ops.operator_schema import Tag
 from ..ops.operator_schema import parse as parse_schema
 from ..ops.uninitialized import memory
+from ..tensor import Tensor
 from ..tensor.autograd_attributes import TensorAutograd as TensorBase
 from ..tensor.overriding import disabled_torch_function as _disabled_torch_function_impl
 from . import _autograd, _functions
@@ -40,6 +44,33 @@ def _set_fwd_grad_enabled(enabled: bool) -> None:
 def _is_alias_of(one: Any, other: Any) -> bool:
     """Do two tensors lie in the same storage?"""
     return one.untyped_storage()._cdata == other.untyped_storage()._cdata
+
+
+def _tensors_among(values: Any) -> Any:
+    """The tensors among values, and in lists of lists of them."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from _tensors_among(value)
+        elif isinstance(value, Tensor):
+            yield value
+
+
+def _any_requires_grad(*args: Any, **kwargs: Any) -> bool:
+    """Does one of these require grad, or one in a list among them?"""
+    values = (*args, *kwargs.values())
+    flat = [one for value in values for one in (value if isinstance(value, (tuple, list)) else (value,))]
+    return any(isinstance(one, Tensor) and one.requires_grad for one in flat)
+
+
+def _any_output_is_alias_to_input_or_output(args: Any, kwargs: Any, outputs: Any) -> bool:
+    """Does a result lie in the storage of an argument, or of another result?"""
+
+    def storages(values: Any) -> list[Any]:
+        return [one.untyped_storage()._cdata for one in _tensors_among(values) if one.numel()]
+
+    given = set(storages((*args, *(kwargs or {}).values())))
+    results = storages(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
+    return len(set(results)) < len(results) or not given.isdisjoint(results)
 
 
 class _WeakTensorRef:
@@ -96,7 +127,7 @@ def _set_cpu_allow_fp16_reduced_precision_reduction(allowed: bool) -> None:
         raise RuntimeError("Float16 arithmetic is not supported by the CPU! Sums are computed in float32")
 
 
-#: Of functions and operators that programs override: who has the name.
+#: Of functions and operators that programs override, and of files: who has the name.
 _OVERRIDING = {
     **dict.fromkeys(
         ("DisableTorchFunction", "DisableTorchFunctionSubclass", "_EnableTorchFunction", "_get_function_stack_at",
@@ -104,6 +135,7 @@ _OVERRIDING = {
     ),
     **dict.fromkeys(("_disabled_torch_dispatch_impl", "_dispatch_isTensorSubclassLike"), "ops.dispatch"),
     "_DisableTorchDispatch": "ops.dispatch", "_nn": "_C._nn",
+    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "serialization.records"),
 }  # fmt: skip
 
 

@@ -74,7 +74,8 @@ _places: tuple[Any, list[Places]] = (None, [])
 
 def _bare(function: Any) -> Any:
     """The kernel itself, behind what looks at dtypes (ops/stored_dtypes.py) or devices (kernels/libraries.py)."""
-    while function.__class__ is FunctionType and "__wrapped__" in function.__dict__:
+    # (Not by `__dict__`, which every function would have from then on.)
+    while function.__class__ is FunctionType and hasattr(function, "__wrapped__"):
         if function.__module__.startswith(f"{_PACKAGE}.kernels."):
             break  # a kernel in two parts
         function = function.__wrapped__  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from ..random import get_rng_state, set_rng_state
 from ..tensor import Tensor
 from ..utils._pytree import TreeSpec, _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from .batched import BatchedTensor, Level, batching, escaped, is_batched, move, wrap
+from .over_nested import is_nested, map_examples
 
 InDims: TypeAlias = "int | tuple[Any, ...] | None"
 OutDims: TypeAlias = "int | tuple[Any, ...] | None"
@@ -83,6 +84,8 @@ def vmap_impl(
 ) -> Any:
     """``vmap(func, in_dims, out_dims)(*args, **kwargs)``."""
     leaves, dims, size, spec = _examples(in_dims, args, func)
+    if any(dim is not None and is_nested(leaf) for leaf, dim in zip(leaves, dims, strict=True)):
+        return map_examples(func, leaves, dims, size, spec, out_dims, randomness, kwargs)
     if chunk_size is None or chunk_size >= size:
         with batching(size, randomness, func) as level:
             level.by_user, level.keeps_primals = by_user, not by_user
@@ -193,6 +196,11 @@ def _examples(in_dims: Any, args: tuple[Any, ...], func: Any) -> tuple[list[Any]
                 "please use None as the respective in_dim"
             )
         if dim is None:
+            continue
+        if is_nested(leaf):
+            if dim != 0:
+                raise RuntimeError(f"Nested tensors can only be vmapped over dim=0, their examples, not over dim={dim}")
+            sizes.append(leaf.size(0))
             continue
         if not -leaf._memory_.ndim <= dim < leaf._memory_.ndim:
             raise ValueError(

@@ -28,7 +28,7 @@ from ..amp.autocast_mode import autocast, is_autocast_enabled
 from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.where import user_location
-from ..ops.custom import DEFINED, CustomOperator, Namespace
+from ..ops.custom import DEFINED, CustomOperator, Namespace, get_ctx
 from ..ops.operator_schema import FunctionSchema, parse
 from ..ops.overload import OpOverload, OpOverloadPacket
 from .checks import check_factory, check_keywords, check_mutated, check_types, without_aliases
@@ -36,8 +36,8 @@ from .opcheck import OpCheckError, opcheck
 from .schemas import infer_schema
 
 __all__ = [
-    "CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_kernel", "impl",
-    "impl_abstract", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
+    "CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel",
+    "impl", "impl_abstract", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
     "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op",
 ]  # fmt: skip
 
@@ -51,7 +51,7 @@ def _new(schema: FunctionSchema, tags: Any = ()) -> CustomOperator:
     namespace = schema.name.partition("::")[0]
     if not isinstance(getattr(ops, namespace, Namespace(namespace)), Namespace):
         raise ValueError(f"torch.ops.{namespace} is taken, call the namespace of {schema.name!r} otherwise")
-    made = CustomOperator(schema, tuple(tags) if isinstance(tags, (tuple, list)) else (tags,))
+    made = CustomOperator(schema, tuple(tags) if isinstance(tags, (tuple, list, set, frozenset)) else (tags,))
     setattr(ops, namespace, Namespace(namespace))
     return made
 
@@ -132,7 +132,7 @@ class CustomOpDef:
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """What gives tensors like the results for tensors without values."""
-        self._operator.fake = fn
+        self._operator.set_fake(fn)
         return fn
 
     def register_autograd(
@@ -225,6 +225,7 @@ def custom_op(
         if (form or "default") in forms:
             forms[form or "default"].forget()  # a cell that is run again
         operator = _new(parsed, () if tags is None else tags)
+        operator.from_function = True
         made = CustomOpDef(operator, function)
         made.register_kernel(device_types, function)
         return made
@@ -278,7 +279,8 @@ class Library:
             _OWNERS[ns] = here
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._operators: list[CustomOperator] = []
-        self._kernels: list[tuple[CustomOperator, str]] = []
+        #: The kernels that it has registered, each with what was in its place.
+        self._kernels: list[tuple[CustomOperator, str, Any, Any]] = []
         self._undo: list[Callable[[], Any]] = []
 
     def __repr__(self) -> str:
@@ -298,7 +300,7 @@ class Library:
 
     def impl(
         self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
-        allow_override: bool = False,
+        allow_override: bool = True,
     ) -> None:  # fmt: skip
         """Register a kernel of an operator for a dispatch key: "CPU", "Autograd", "CompositeImplicitAutograd" ..."""
         if not callable(fn):
@@ -323,11 +325,16 @@ class Library:
                 f"behavior for {key} dispatch key and {self.ns} namespace."
             )
         if key == "Meta":
+            operator.check_fake(override=True)
             self._undo.append(operator.restorer())
-            operator.fake = fn
+            operator.set_fake(fn, by="Meta")
         else:
-            operator.kernels[key] = fn
-            self._kernels.append((operator, key))
+            self._register(operator, key, fn)
+
+    def _register(self, operator: CustomOperator, key: str, fn: Callable[..., Any]) -> None:
+        """Have a kernel as long as the library is there."""
+        self._kernels.append((operator, key, fn, operator.kernels.get(key)))
+        operator.kernels[key] = fn
 
     def _register_torch_dispatch_rule(self, op_name: str, torch_dispatch_class: type, fn: Callable[..., Any]) -> None:
         """`register_torch_dispatch`, for an operator of its namespace, as long as it is there."""
@@ -335,8 +342,11 @@ class Library:
 
     def _destroy(self) -> None:
         """Forget what it has registered."""
-        for operator, key in self._kernels:
-            operator.kernels.pop(key, None)
+        for operator, key, fn, before in reversed(self._kernels):
+            if operator.kernels.get(key) is fn:
+                operator.kernels.pop(key)
+                if before is not None:
+                    operator.kernels[key] = before
         for undo in reversed(self._undo):
             undo()
         for operator in self._operators:
@@ -376,8 +386,7 @@ def define(qualname: Any, schema: str, *args: Any, lib: Library | None = None, t
         return register
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be of type str, got {type(qualname)}")
-    namespace, colons, _ = qualname.partition("::")
-    if not colons:
+    if "::" not in qualname:
         raise ValueError(
             f"define(qualname): expected a namespace and a name, such as 'mine::double', but got {qualname!r}"
         )
@@ -385,12 +394,10 @@ def define(qualname: Any, schema: str, *args: Any, lib: Library | None = None, t
         raise ValueError(
             f'define(qualname, schema): expected schema to look like e.g. "(Tensor x) -> Tensor" but got {schema!r}'
         )
-    made = _new(parse(f"{qualname}{schema}"), tags)
-    if lib is not None:
-        if lib.ns != namespace:
-            made.forget()
-            raise ValueError(f"define(qualname): {qualname!r} is not in the namespace of {lib}")
-        lib._operators.append(made)
+    if lib is not None:  # whose namespace is taken
+        lib.define(f"{qualname.partition('::')[2]}{schema}", tags=tags)
+        return
+    _new(parse(f"{qualname}{schema}"), tags)
 
 
 def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = None) -> Any:
@@ -415,9 +422,10 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
         operator = _find(qualname)
         for kind in kinds:
             key = "CompositeExplicitAutograd" if kind == "default" else kind.upper() if kind.islower() else kind
-            operator.kernels[key] = function
-            if lib is not None:
-                lib._kernels.append((operator, key))
+            if lib is None:
+                operator.kernels[key] = function
+            else:
+                lib._register(operator, key, function)
         return function
 
     return register if func is None else register(func)
@@ -443,17 +451,13 @@ def register_autograd(
 
 def register_fake(
     op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None, _stacklevel: int = 1,
-    allow_override: bool = False,
+    allow_override: bool = True,
 ) -> Any:  # fmt: skip
     """What gives tensors like the results of an operator for tensors without values.
 
     (`_stacklevel` is for torch's own callers: how far up the stack the registration is said to be.)
     """
-    if _find(op).fake is not None and not allow_override and not isinstance(op, CustomOpDef):
-        raise RuntimeError(
-            f"register_fake(...): the operator {_find(op).qualname} already has a fake impl registered: "
-            "allow_override=True replaces it"
-        )
+    _find(op).check_fake(override=allow_override or isinstance(op, CustomOpDef))
     definition = _of(lib, op)
     return definition.register_fake if func is None else definition.register_fake(func)
 

@@ -24,7 +24,7 @@ _OTHERWISE = {"double": "float", "int64_t": "SymInt` or `int"}
 def check_types(schema: FunctionSchema) -> None:
     """Refuse a schema with a type that there is not."""
     for one in (*schema.arguments, *schema.returns):
-        kind = re.sub(r"\?|\[\d*\]", "", one.type)
+        kind = re.sub(r"[?()]|\[\d*\]", "", one.type)
         if kind in _OTHERWISE:
             raise RuntimeError(f"`{kind}` is not a supported type specifier. Use `{_OTHERWISE[kind]}`: in {schema}")
         if kind not in _TYPES and kind.isidentifier():
@@ -51,6 +51,12 @@ def check_mutated(schema: FunctionSchema, mutates_args: str | Iterable[str]) -> 
             f"Attempted to create a custom op with `mutates_args={sorted(said)}` and `schema={schema}`. The schema "
             f"says that the op mutates {written or '{}'}: the two must agree"
         )
+
+
+def is_functional(schema: FunctionSchema) -> bool:
+    """Does it write to no argument, and return something that is no view of one?"""
+    returns = [one for one in schema.returns if one.type]
+    return not schema.is_mutable and bool(returns) and all(one.alias_info is None for one in returns)
 
 
 def has_tensors(schema: FunctionSchema) -> bool:

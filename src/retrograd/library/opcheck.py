@@ -42,9 +42,14 @@ def opcheck(
     """
     if isinstance(op, OpOverloadPacket):
         op = op.default
-    operator = op.function if isinstance(op, OpOverload) else getattr(op, "_operator", None)
-    if not isinstance(operator, CustomOperator):
-        raise ValueError(f"opcheck(op, ...): op must be an operator that torch.library has defined, got {op!r}")
+    operator: Any = op.function if isinstance(op, OpOverload) else getattr(op, "_operator", None)
+    if isinstance(op, OpOverload) and not isinstance(operator, CustomOperator):
+        operator = _OfTorch(op)
+    elif not isinstance(operator, CustomOperator):
+        raise ValueError(
+            "opcheck(op, ...): op must be an instance of torch._ops.OpOverload (torch.ops.mine.f.default) or what "
+            f"torch.library.custom_op returns, got {op!r} of {type(op)}"
+        )
     wanted = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     unknown = [name for name in wanted if name not in _ALL]
     if unknown:
@@ -62,6 +67,37 @@ def opcheck(
     return found
 
 
+class _OfTorch:
+    """An operator that torch has, as the tests ask one."""
+
+    def __init__(self, op: OpOverload) -> None:
+        self.op = op
+        self.schema = op._schema
+        self.qualname = op.name()
+        self.kernels = {"Autograd": op}
+        self.backward = op
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.op(*args, **kwargs)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        arguments = self.schema.arguments
+        given = dict(zip([a.name for a in arguments], args, strict=False)) | kwargs
+        found = {a.name: given.get(a.name, a.default_value) for a in arguments}
+        keywords = {a.name: found.pop(a.name) for a in arguments if a.kwarg_only}
+        return tuple(found.values()), keywords
+
+    def fake(self, *args: Any, **kwargs: Any) -> Any:
+        """What it gives for tensors without values, said to be where they would be."""
+
+        def bare(value: Any) -> Any:
+            return value.to("meta") if isinstance(value, Tensor) else value
+
+        found = self.op(*tree_map(bare, args), **tree_map(bare, kwargs))
+        place = next((tensor.device for tensor in _tensors((args, kwargs))), None)
+        return tree_map(lambda one: functions.empty_like(one, device=place) if isinstance(one, Tensor) else one, found)
+
+
 def _copies(values: Any) -> Any:
     def copy(value: Any) -> Any:
         return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
@@ -73,7 +109,7 @@ def _tensors(values: Any) -> list[Tensor]:
     return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
 
 
-def _schema(operator: CustomOperator, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
+def _schema(operator: Any, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
     args, kwargs = _copies((args, kwargs))
     inputs, keywords = operator.bind(args, kwargs)
     given = dict(zip([a.name for a in operator.schema.arguments if not a.kwarg_only], inputs, strict=True)) | keywords
@@ -92,7 +128,7 @@ def _schema(operator: CustomOperator, args: Any, kwargs: dict[str, Any], toleran
     places = {id(t.untyped_storage()._root): a for a, value in given.items() for t in _tensors(value)}  # type: ignore[attr-defined]
     for tensor in _tensors(result):
         shared = places.get(id(tensor.untyped_storage()._root))  # type: ignore[attr-defined]
-        if shared is not None and not operator.schema.is_mutable:
+        if shared is not None and not operator.schema.is_mutable and not operator.op.is_view:
             raise RuntimeError(
                 f"Argument {shared} is not defined to alias output but was aliasing: {operator.qualname} must "
                 f"return new "
@@ -100,7 +136,7 @@ def _schema(operator: CustomOperator, args: Any, kwargs: dict[str, Any], toleran
             )
 
 
-def _autograd(operator: CustomOperator, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
+def _autograd(operator: Any, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
     if not any(tensor.requires_grad for tensor in _tensors((args, kwargs))):
         return
     with_autograd = {"Autograd", "AutogradCPU", "CompositeImplicitAutograd"} & operator.kernels.keys()
@@ -111,7 +147,7 @@ def _autograd(operator: CustomOperator, args: Any, kwargs: dict[str, Any], toler
         )
 
 
-def _fake(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
+def _fake(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
     if "CompositeImplicitAutograd" in operator.kernels:
         return
     if operator.fake is None:
@@ -140,7 +176,7 @@ def _fake(operator: CustomOperator, args: tuple[Any, ...], kwargs: dict[str, Any
             )
 
 
-def _repeated(operator: CustomOperator, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
+def _repeated(operator: Any, args: Any, kwargs: dict[str, Any], tolerances: dict[str, Any]) -> None:
     def run() -> tuple[list[Tensor], list[Any]]:
         own_args, own_kwargs = _copies((args, kwargs))
         results = _tensors(operator(*own_args, **own_kwargs))

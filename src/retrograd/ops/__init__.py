@@ -8,6 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 
+def load_library(path: Any) -> None:
+    """``torch.ops.load_library``: operators in C++, of which there can be none here."""
+    raise OSError(
+        f"Could not load this library: {path}. It is compiled for torch, and retrograd has no C++: define its "
+        "operators in Python with torch.library.custom_op"
+    )
+
+
 def __getattr__(name: str) -> Any:
     if name in ("aten", "prim"):  # torch.ops.aten
         from . import overload  # everything else in this package is below it

@@ -6,6 +6,7 @@ custom function with the formula that was registered), classes and modes with ``
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,19 +15,62 @@ from ..autograd.inplace import bump_version
 from ..core.devices import device
 from ..core.state import local, process
 from ..core.version_counter import INFERENCE
+from ..core.where import user_location
 from ..tensor import Tensor
 from ..tensor.overriding import handle, overriding
+from .autograd_fallback import fallback, mark
 from .dispatch import DispatchTensor, ModeObserver, ask_arguments, ask_mode, recording_off, tensors_in
 from .operator_schema import FunctionSchema, Tag
 from .overload import OpOverload, OpOverloadPacket
+from .schema_values import Unsuitable, cast_of, shown
 
 #: namespace -> name -> overload -> the operator.
 DEFINED: dict[str, dict[str, dict[str, CustomOperator]]] = {}
 
-#: Kernels by what they stand for, in the order in which they are looked for where tensors are on the CPU.
-_KERNELS = ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+#: Kernels by what they stand for, in the order in which they are looked for after that of the tensors' device.
+_KERNELS = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
 #: Kernels that see to their gradients themselves.
 _WITH_AUTOGRAD = ("AutogradCPU", "Autograd", "CompositeImplicitAutograd")
+
+
+class _Thread(threading.local):
+    """What calls of this thread are within."""
+
+    #: ``_AutoDispatchBelowAutograd``: how many of them.
+    below = 0
+    #: The operator whose fake kernel runs.
+    fake: CustomOperator | None = None
+
+
+_thread = _Thread()
+
+
+class below_autograd:
+    """``torch._C._AutoDispatchBelowAutograd``: nothing is recorded, and an operator's autograd kernel not called.
+
+    With it an autograd kernel calls the operator that it is of.
+    """
+
+    def __init__(self) -> None:
+        self._recording = recording_off()
+
+    def __enter__(self) -> None:
+        _thread.below += 1
+        self._recording.__enter__()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._recording.__exit__(*exc_info)
+        _thread.below -= 1
+
+
+def get_ctx() -> None:
+    """The context of a fake kernel, which makes sizes that depend on values: there is none here, only meta tensors."""
+    if _thread.fake is not None:
+        raise RuntimeError(
+            f"{_thread.fake.qualname} ({_thread.fake.fake_location}): You're trying to run this operator with meta "
+            "Tensors, but this operator may return an output Tensor with data-dependent shape, since its fake kernel "
+            "calls torch.library.get_ctx(). Call it with tensors that have values, or return a tensor of a known shape"
+        )
 
 
 class Namespace:
@@ -65,7 +109,7 @@ class CustomPacket(OpOverloadPacket):
         for form in forms.values():
             try:
                 form.bind(args, kwargs)
-            except TypeError as error:
+            except RuntimeError as error:
                 errors.append(error)
                 continue
             return form(*args, **kwargs)
@@ -83,6 +127,9 @@ class CustomOperator:
         #: Those that are there and not asked, for a while.
         self.disabled: frozenset[str] = frozenset()
         self.fake: Callable[..., Any] | None = None
+        #: Where that was registered, and whether as a kernel ("Meta") or by `register_fake` ("fake").
+        self.fake_location: Any = None
+        self.fake_by = ""
         self.vmap: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
@@ -101,6 +148,15 @@ class CustomOperator:
         forms[form] = self
         self.op: OpOverload = OpOverload(packet, form, self, schema)
         self._function: type[Function] | None = None
+        self._casts = [cast_of(a.type) for a in schema.arguments]
+        for a, cast in zip(schema.arguments, self._casts, strict=True):
+            if a.has_default_value() and a.type.startswith("float") and cast is not None:  # (``float y=1``)
+                a.default_value = cast(a.default_value)
+        #: Is it of a function that was given to ``custom_op``, whose kernel is none for tensors without values?
+        self.from_function = False
+        #: ``missing(key)``: raises an error of its own where there is no kernel for "CPU", "Meta" or "Undefined".
+        self.missing: Callable[[str], Any] | None = None
+        self._returns = [r.type for r in schema.returns if r.type]
 
     @property
     def __name__(self) -> str:
@@ -128,6 +184,34 @@ class CustomOperator:
 
         return restore
 
+    def set_fake(self, function: Callable[..., Any], by: str = "fake") -> None:
+        """Have tensors without values computed by a function."""
+        self.fake, self.fake_by, self.fake_location = function, by, user_location(2)
+
+    def check_fake(self, *, override: bool) -> None:
+        """Refuse a function for tensors without values where there is one, or none is needed."""
+        if self.fake is not None and not override:
+            already = (
+                f"already has a fake impl registered at {self.fake_location}" if self.fake_by == "fake"
+                else f"already has a DispatchKey::Meta implementation, registered at {self.fake_location}"
+            )  # fmt: skip
+            raise RuntimeError(
+                f"register_fake(...): the operator {self.qualname} {already}: allow_override=True replaces it"
+            )
+        if "CompositeImplicitAutograd" in self.kernels:
+            raise RuntimeError(
+                f"We should not register a meta kernel directly to the operator '{self.qualname}', because it has a "
+                "CompositeImplicitAutograd kernel. It is made of other operators, which know what they give "
+                "for tensors without values"
+            )
+
+    def _without_values(self, *args: Any, **kwargs: Any) -> Any:
+        before, _thread.fake = _thread.fake, self
+        try:
+            return self.fake(*args, **kwargs)  # type: ignore[misc]
+        finally:
+            _thread.fake = before
+
     @property
     def views_by_numbers(self) -> bool:
         """Is it a view that depends on symbolic numbers, which could not be taken anew?"""
@@ -138,28 +222,79 @@ class CustomOperator:
     # ---------------------------------------------------------------------------------------------------------- a call
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call, all of them: those in order, and those by keyword."""
-        positional = [a for a in self.schema.arguments if not a.kwarg_only]
-        if len(args) > len(positional):
-            raise TypeError(
-                f"{self.qualname}() expected at most {len(positional)} argument(s) but received {len(args)} "
-                f"argument(s). Declaration: {self.schema}"
+        """The arguments of a call, all of them, each of its type: those in order, and those by keyword."""
+        arguments = self.schema.arguments
+        names = [a.name for a in arguments if not a.kwarg_only]
+        if len(args) > len(names):
+            raise RuntimeError(
+                f"{self.qualname}() takes {len(names)} positional argument(s) but {len(args)} was/were given.  "
+                f"Declaration: {self.schema}"
             )
-        given = dict(zip([a.name for a in positional], args, strict=False))
+        given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
-            if name in given or all(a.name != name for a in self.schema.arguments):
-                wrong = "got multiple values for" if name in given else "got an unexpected keyword"
-                raise TypeError(f"{self.qualname}() {wrong} argument '{name}'. Declaration: {self.schema}")
+            if name in given:
+                raise RuntimeError(
+                    f"{self.qualname}() got multiple values for argument '{name}'. Declaration: {self.schema}"
+                )
             given[name] = value
-        for a in self.schema.arguments:
+        found: dict[str, Any] = {}
+        for position, (a, cast) in enumerate(zip(arguments, self._casts, strict=True)):
             if a.name not in given:
                 if not a.has_default_value():
-                    raise TypeError(
+                    raise RuntimeError(
                         f"{self.qualname}() is missing value for argument '{a.name}'. Declaration: {self.schema}"
                     )
-                given[a.name] = a.default_value
-        keywords = {a.name: given[a.name] for a in self.schema.arguments if a.kwarg_only}
-        return tuple([given[a.name] for a in positional]), keywords
+                found[a.name] = a.default_value
+                continue
+            value = given.pop(a.name)
+            try:
+                found[a.name] = value if cast is None else cast(value)
+            except Unsuitable:
+                raise RuntimeError(
+                    f"{self.qualname}() Expected a value of type '{shown(a.type)}' for argument '{a.name}' but "
+                    f"instead found type '{type(value).__name__}'.\nPosition: {position}\nValue: {value!r}\n"
+                    f"Declaration: {self.schema}"
+                ) from None
+        if given:
+            raise RuntimeError(
+                f"Unknown keyword argument '{next(iter(given))}' for operator "
+                f"'{self.op.namespace}::{self.op.overloadpacket.__name__}'. Schema: {self.schema}"
+            )
+        keywords = {a.name: found.pop(a.name) for a in arguments if a.kwarg_only}
+        return tuple(found.values()), keywords
+
+    def returned(self, result: Any) -> Any:
+        """What a kernel has returned, as the schema has it: lists for ``Tensor[]``, a tuple of several results."""
+        kinds = self._returns
+        if not kinds:
+            if result is not None:
+                raise RuntimeError(
+                    f"Expected the kernel of {self.qualname} to return None but it returned something else instead: "
+                    f"a {type(result).__name__}. Its schema is {self.schema}"
+                )
+            return None
+        if len(kinds) == 1:
+            return self._one(kinds[0], result)
+        if not isinstance(result, (tuple, list)):
+            raise TypeError(
+                f"Object of type '{type(result).__name__}' is not an instance of 'sequence': {self.qualname} has "
+                f"{len(kinds)} results, and its kernel shall return a tuple of them"
+            )
+        if len(result) != len(kinds):
+            raise RuntimeError(
+                f"{self.qualname} has {len(kinds)} results, but its kernel returned {len(result)}: {self.schema}"
+            )
+        return tuple([self._one(kind, one) for kind, one in zip(kinds, result, strict=True)])
+
+    def _one(self, kind: str, value: Any) -> Any:
+        cast = cast_of(kind)
+        try:
+            return value if cast is None else cast(value)
+        except Unsuitable:
+            raise RuntimeError(
+                f"Unable to cast {value!r} to {shown(kind)}: that is what the kernel of {self.qualname} returned, "
+                f"whose schema is {self.schema}"
+            ) from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(*args, **kwargs) if self.within is None else self.within(self.call, args, kwargs)
@@ -167,18 +302,22 @@ class CustomOperator:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """A call, whose arguments are of the dtypes that they shall be of."""
         state = local.state
-        inputs, keywords = self.bind(args, kwargs)
         if state.functions_off < 2:
-            found = overriding((*inputs, *keywords.values())) if not state.functions_off else []
+            found = overriding((*args, *kwargs.values())) if not state.functions_off else []
             if found or state.function_modes:
                 return handle(self.op, found, args, kwargs)
+        inputs, keywords = self.bind(args, kwargs)
+        if _thread.below and "CompositeImplicitAutograd" not in self.kernels:
+            return self.below(inputs, keywords)
         with_autograd = next((self.kernels[key] for key in _WITH_AUTOGRAD if key in self.kernels), None)
         if self.backward is not None and self.views_by_numbers:
             raise RuntimeError(
                 f"Custom ops that are views do not support SymInt. The schema of {self.schema} has some: write int"
             )
         if with_autograd is not None and not (self._asked(inputs) and "CompositeImplicitAutograd" not in self.kernels):
-            return with_autograd(*inputs, **keywords)
+            return self._run(with_autograd, inputs, keywords)
+        if self.backward is None and not (self.from_function or self._transformed(state)):
+            return self._without_formula(state, inputs, keywords)
         if self.schema.is_mutable:
             return self.below(inputs, keywords)
         if not self._recorded(state, inputs):
@@ -187,14 +326,36 @@ class CustomOperator:
         leaves, spec = _flat((*inputs, *keywords.values()))
         return self.function().apply(spec, len(inputs), *leaves)
 
+    def _without_formula(self, state: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """A call of an operator that nobody has given a formula: Note [Operators without a formula]."""
+        values = (*inputs, *keywords.values())
+        if self._seen(state, values):
+            with recording_off():
+                return self.below(inputs, keywords)
+        result = self.below(inputs, keywords)
+        if fallback.mode == "warn" and self._recorded(state, values):
+            mark(self.qualname, list(tensors_in(values)), list(tensors_in(_as_tuple(result))))
+        return result
+
     @staticmethod
-    def _recorded(state: Any, inputs: tuple[Any, ...]) -> bool:
+    def _transformed(state: Any) -> bool:
+        """Has a dual level or a transform to see a call?"""
+        return bool(state.batch_levels or state.func_depth or process.dual_levels)
+
+    def _recorded(self, state: Any, inputs: tuple[Any, ...]) -> bool:
         """Has autograd, a dual level or a transform to see a call?"""
-        if state.batch_levels or state.func_depth or process.dual_levels:
+        if self._transformed(state):
             return True
         return bool(state.grad_enabled) and any(
             isinstance(value, Tensor) and value.requires_grad for value in tensors_in(inputs)
         )
+
+    def _seen(self, state: Any, values: tuple[Any, ...]) -> bool:
+        """Does a class or a mode with ``__torch_dispatch__`` answer for it?"""
+        if state.dispatch_off:
+            return False
+        mode = state.observers and state.observers[0].__class__ is ModeObserver and state.interceptor is not None
+        return bool(mode) or self._asked(values)
 
     def _asked(self, inputs: tuple[Any, ...]) -> bool:
         return any(isinstance(value, DispatchTensor) for value in tensors_in(inputs))
@@ -208,10 +369,15 @@ class CustomOperator:
             if self._asked((*inputs, *keywords.values())):
                 return ask_arguments(self.op, *self.trimmed(inputs, keywords))
         kernel = self.kernel_for(inputs, keywords)
-        result = kernel(*inputs, **keywords)
+        result = self._run(kernel, inputs, keywords)
         if self.schema.is_mutable:
             self._written(inputs, keywords)
         return result
+
+    def _run(self, kernel: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """A kernel's results; what is as by default it is not given, since it has defaults of its own."""
+        args, kwargs = self.trimmed(inputs, keywords)
+        return self.returned(kernel(*args, **kwargs))
 
     def _written(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """What the schema says is written to has another version, even if NumPy wrote it."""
@@ -225,26 +391,55 @@ class CustomOperator:
 
     def kernel_for(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[..., Any]:
         """What computes it for these arguments."""
-        tensors = [value for value in tensors_in(inputs) if isinstance(value, Tensor)]
-        if self.fake is not None and any(tensor.is_meta for tensor in tensors):
-            return self.fake
-        if not tensors and any(a.name == "device" for a in self.schema.arguments):
+        tensors = [value for value in tensors_in((*inputs, *keywords.values())) if isinstance(value, Tensor)]
+        meta = any(tensor.is_meta for tensor in tensors)
+        placed = not tensors and any(a.name == "device" for a in self.schema.arguments)
+        if placed:
             names = [a.name for a in self.schema.arguments if not a.kwarg_only]
             place = device(keywords["device"] if "device" in keywords else inputs[names.index("device")]).type
-            if place == "meta" and self.fake is not None:
-                return self.fake
-            if place.upper() not in self.kernels and "CompositeExplicitAutograd" not in self.kernels:
+            meta = place == "meta"
+            if not meta and place.upper() not in self.kernels and "CompositeExplicitAutograd" not in self.kernels:
                 raise RuntimeError(
                     f"{self.op.overloadpacket.__name__} does not have a kernel registered for {place}: it has some for "
                     f"{', '.join(self.kernels)}"
                 )
-        found = next((self.kernels[key] for key in _KERNELS if key in self.kernels and key not in self.disabled), None)
-        if found is None:
-            raise NotImplementedError(
-                f"Could not run '{self.qualname}' with arguments from the 'CPU' backend: there is no kernel for it. "
-                f"'{self.qualname}' is only available for these backends: [{', '.join(self.kernels)}]"
+        if meta and self.fake is not None:
+            return self._without_values
+        key = place if placed else next((t.device.type for t in tensors if t.device.type != "cpu"), "cpu")
+        key = key.upper()
+        usable = [k for k in (key, *_KERNELS) if k in self.kernels and k not in self.disabled]
+        if meta or not (tensors or placed):  # no kernel for a kind of devices can be meant
+            usable = [k for k in usable if k.startswith("Composite") and not (meta and self.from_function)]
+        if not usable:
+            self._refuse("Meta" if meta else key if tensors or placed else "Undefined")
+        return self.kernels[usable[0]]
+
+    def _refuse(self, key: str) -> None:
+        """There is no kernel."""
+        if self.missing is not None:
+            self.missing(key)
+        name = self.op.overloadpacket.__name__
+        if key == "Meta" and self.from_function:
+            raise RuntimeError(
+                f"There was no fake impl registered for <CustomOpDef({self.qualname})>. It is called with tensors "
+                f"without values: please use `{name}.register_fake` to add a fake impl, which returns tensors like its "
+                "results"
             )
-        return found
+        if key == "Meta":
+            raise NotImplementedError(
+                f"{self.qualname}: attempted to run this operator with Meta tensors, but there was no fake impl or "
+                f"Meta kernel registered: torch.library.register_fake({self.qualname!r}, function) adds one"
+            )
+        if key == "Undefined":
+            raise NotImplementedError(
+                "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no "
+                f"fallback function is registered for schema {self.qualname}: register its kernel for "
+                f"'CompositeExplicitAutograd'. Available functions are [{', '.join(self.kernels)}]"
+            )
+        raise NotImplementedError(
+            f"Could not run '{self.qualname}' with arguments from the '{key}' backend: there is no kernel for it. "
+            f"'{self.qualname}' is only available for these backends: [{', '.join(self.kernels)}]"
+        )
 
     def trimmed(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as handlers see them: without those that are what they are by default."""
@@ -321,6 +516,10 @@ class CustomOperator:
         names = [a.name for a in self.schema.arguments if a.kwarg_only]
         args, kwargs = self.trimmed(tuple(values[:count]), dict(zip(names, values[count:], strict=True)))
         return self.vmap(info, tuple(dims[: len(args)]), *args, **kwargs)  # type: ignore[misc]
+
+
+def _as_tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
 
 
 def _flat(values: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:

@@ -128,7 +128,8 @@ class FunctionSchema:
             parts.append(str(a))
         name = f"{self.name}.{self.overload_name}" if self.overload_name else self.name
         results = ", ".join(map(str, self.returns))
-        return f"{name}({', '.join(parts)}) -> {results if len(self.returns) == 1 else f'({results})'}"
+        bare = len(self.returns) == 1 and not results.startswith("(")
+        return f"{name}({', '.join(parts)}) -> {results if bare else f'({results})'}"
 
     __repr__ = __str__
 
@@ -167,7 +168,7 @@ def parse(text: str) -> FunctionSchema:
     results = split(returned[1:-1]) if returned.startswith("(") else [returned]  # "()": none
     returns = []
     for one in results:
-        kind, alias = _alias(one)
+        kind, alias = (one, None) if one.startswith("(") else _alias(one)  # "((Tensor))": a tuple of one
         kind, _, own = kind.partition(" ")
         returns.append(SchemaArgument(own, kind, alias_info=alias))
     return FunctionSchema(name, form, arguments, returns)
@@ -250,4 +251,6 @@ def tags_of(op: OpOverload) -> list[Tag]:
         found.append(Tag.data_dependent_output)
     if (record is not None and not record.writes) or name in LIKE:
         found.append(Tag.core)
+    if op.namespace == "aten":
+        found.append(Tag.pt2_compliant_tag)
     return found

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ..autograd.intercept import interceptor_of
 from ..core import devices, dtypes
 from ..core.constants import contiguous_format, preserve_format
+from ..core.description import Description
 from ..core.layout import strided
 from ..core.state import local
 from ..core.version_counter import version_counter
 from ..tensor import Tensor, new
-from ..tensor.overriding import functions_off, overrides
+from ..tensor.meta import MetaTensor
+from ..tensor.overriding import disabled_torch_function, functions_off, overrides
 from .dispatch import DispatchTensor, ModeObserver, Wrapped
 from .override_switch import throw
 
@@ -49,21 +52,42 @@ def make_subclass(
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
     check_no_other_class(data, cls)
-    result = new(cls)
+    result = new(without_values(cls) if type(data) is MetaTensor and not issubclass(cls, DispatchTensor) else cls)
     result._vc_ = data._vc_ or version_counter(data)
     result._grad_meta_ = result._edge_ = None
-    if isinstance(result, DispatchTensor):
-        array = data._memory_.array if isinstance(data, DispatchTensor) else data._numbers_
+    if isinstance(result, MetaTensor):
+        result._memory_ = data._memory_
+    elif isinstance(result, DispatchTensor):
+        array = _array_of(data)
         asks = _asked(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
         result._memory_ = Wrapped(
             cls, result.__dict__, array.shape, array.dtype, array.strides, device=data.device, layout=data.layout,
-            array=array, asks=asks,
+            array=None if isinstance(array, Description) else array, asks=asks,
         )  # fmt: skip
     else:
         result._numbers_ = data._numbers_
     if require_grad:
         _want_gradients(result)
     return result
+
+
+def _array_of(data: Tensor) -> Any:
+    """How the values of a tensor lie, if it has any."""
+    if isinstance(data, DispatchTensor):
+        return data._memory_ if data._memory_.array is None else data._memory_.array
+    return data._memory_ if type(data) is MetaTensor else data._numbers_
+
+
+@cache
+def without_values(cls: Any) -> Any:
+    """What tensors of a class without values are objects of: the class, and `MetaTensor`."""
+    if issubclass(cls, MetaTensor):
+        return cls
+    body = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
+            "_class_of_user_": cls}  # fmt: skip
+    if cls.__torch_function__ is not disabled_torch_function:  # (which is that of MetaTensor)
+        body["__torch_function__"] = classmethod(getattr(cls.__torch_function__, "__func__", cls.__torch_function__))
+    return type(cls.__name__, (cls, MetaTensor), body)
 
 
 def _want_gradients(tensor: Tensor) -> None:
@@ -115,7 +139,7 @@ def make_wrapper_subclass(
 
 def check_no_other_class(data: Tensor, cls: Any) -> None:
     """Refuse to make a `cls` of a tensor whose own class says what operators do to it."""
-    if data._special_ is not None and not (isinstance(data, DispatchTensor) and isinstance(data, cls)):
+    if data._special_ is not None and type(data) is not MetaTensor and not isinstance(data, cls):
         raise RuntimeError(
             f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a "
             f"python object of type {type(data).__name__}"
@@ -125,11 +149,16 @@ def check_no_other_class(data: Tensor, cls: Any) -> None:
 def as_special_subclass(view: Tensor, cls: Any) -> Any:
     """`Tensor.as_subclass` where the class, or the tensor, has ``__torch_dispatch__``: `view` is an alias of it."""
     check_no_other_class(view, cls)
-    result = new(cls)
-    array = view._memory_.array if isinstance(view, DispatchTensor) else view._numbers_
-    result._memory_ = Wrapped(
-        cls, result.__dict__, array.shape, array.dtype, array.strides, device=view.device, layout=view.layout,
-    array=array )
+    if type(view) is MetaTensor and not issubclass(cls, DispatchTensor):
+        result = new(without_values(cls))
+        result._memory_ = view._memory_
+    else:
+        result = new(cls)
+        array = _array_of(view)
+        result._memory_ = Wrapped(
+            cls, result.__dict__, array.shape, array.dtype, array.strides, device=view.device, layout=view.layout,
+            array=None if isinstance(array, Description) else array,
+        )
     result._vc_, result._grad_meta_, result._edge_ = view._vc_, view._grad_meta_, view._edge_
     return result
 

@@ -22,11 +22,13 @@ from .options import (
     set_default_mmap_options,
     skip_data,
 )
+from .records import DEFAULT_PROTOCOL, _open_file_like, _open_zipfile_reader, _open_zipfile_writer
 from .safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .saving import save
 from .zip_reader import begins_archive as _is_zipfile
 
 __all__ = [
+    "DEFAULT_PROTOCOL", "_open_file_like", "_open_zipfile_reader", "_open_zipfile_writer",
     "LoadEndianness", "LoadError", "SourceChangeWarning", "_is_zipfile", "add_safe_globals", "clear_safe_globals",
     "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
     "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type",

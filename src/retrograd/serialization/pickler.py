@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import types
+import warnings
 from collections import OrderedDict
 from functools import cache
 from typing import Any, NamedTuple
@@ -14,17 +15,20 @@ import numpy as np
 from ..core import dtypes
 from ..core.devices import device
 from ..core.layout import layout
+from ..core.where import users_level
 from ..kernels import CompressedArray, SparseArray, storage_offset, storage_root, strides
 from ..nn.parameter import Parameter
 from ..storage import TYPES, TypedStorage, UntypedStorage
 from ..tensor import Tensor, wrap
 from ..tensor.beside import on_host
+from ..tensor.conversion import state_of
 from ..tensor.lazy_conjugation import LazyTensor, bits_of
 from ..tensor.meta import MetaTensor
 from ..utils.hooks import warn_if_has_hooks
 from . import rebuild
 from .locations import location_tag
 from .names import spelling
+from .options import data_is_skipped
 
 # The pickler that is written in Python: only there can names be chosen.
 _PythonPickler: Any = pickle._Pickler  # type: ignore[attr-defined]
@@ -150,12 +154,29 @@ _OWN = (Tensor.__reduce_ex__, LazyTensor.__reduce_ex__)
 
 def _reduce_tensor(tensor: Tensor) -> Any:
     cls = type(tensor)
+    if data_is_skipped() and tensor._special_ is not None:
+        if tensor.is_nested:
+            raise RuntimeError(
+                "Cannot serialize nested tensor under skip_data context manager: save its values and offsets, which "
+                "are plain tensors"
+            )
+        if tensor.is_meta:
+            warnings.warn(
+                "Serializing tensors on the meta device under skip_data context manager is a no-op", UserWarning,
+                stacklevel=users_level(),
+            )  # fmt: skip
     if isinstance(tensor._memory_, (SparseArray, CompressedArray)):
         parts = [wrap(getattr(tensor._memory_, name)) for name in tensor._memory_.parts]
         coalesced = (tensor._memory_.coalesced,) if tensor.is_sparse else ()
         return rebuild._rebuild_sparse_tensor, (tensor.layout, (*parts, tensor.shape, *coalesced))
     if isinstance(tensor, MetaTensor):
         of_meta = tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad
+        own = getattr(cls, "_class_of_user_", None)
+        if own is not None:
+            if own.__reduce_ex__ not in (*_OWN, MetaTensor.__reduce_ex__) or own.__reduce__ is not object.__reduce__:
+                return NotImplemented
+            bare = rebuild._rebuild_meta_tensor_no_storage
+            return rebuild._rebuild_from_type_v2, (bare, own, of_meta, state_of(tensor))
         if not tensor.__dict__.get("_is_param"):
             return rebuild._rebuild_meta_tensor_no_storage, of_meta
         return rebuild._rebuild_parameter, (tensor.data, tensor.requires_grad, OrderedDict())
@@ -168,7 +189,7 @@ def _reduce_tensor(tensor: Tensor) -> Any:
         return NotImplemented  # a subclass that says itself how it is pickled
     if tensor._backward_hooks:
         warn_if_has_hooks(tensor)
-    state = tensor.__dict__
+    state = state_of(tensor)
     if cls is Parameter:
         data: Any = wrap(tensor._memory_)
         if state:

@@ -20,7 +20,7 @@ from ..ops import namespace as ops
 from ..storage import TypedStorage, UntypedStorage
 from ..tensor import Tensor, new, wrap
 from ..tensor.lazy_conjugation import set_bits
-from ..tensor.meta import MetaArray, meta_tensor
+from ..tensor.meta import MetaArray, MetaTensor, meta_tensor
 from .load_error import LoadError
 
 
@@ -118,7 +118,9 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Te
         what = new_type.__name__ if isinstance(new_type, type) else type(new_type).__name__
         raise LoadError(f"a tensor in the file is of a class that is none of tensors: {what}")
     made = func(*args)
-    if type(made) is not new_type and new_type is not Tensor:
+    if type(made) is MetaTensor and new_type is not Tensor:
+        made = Tensor._make_subclass(new_type, made, made.requires_grad)
+    elif type(made) is not new_type and new_type is not Tensor:
         result = new(new_type)
         result._numbers_, result._vc_, result._grad_meta_, result._edge_ = made._numbers_, None, None, None
         if made.requires_grad:

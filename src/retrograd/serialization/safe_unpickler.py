@@ -97,9 +97,9 @@ class SafeUnpickler(_PythonUnpickler):
             raise _refusal(
                 f"the file asks for {full}, which is not among the things that are safe to load from a file of unknown "
                 f"origin. Unsupported global: GLOBAL {full} was not an allowed global by default. If you know that it "
-                f"is harmless, allow it: `torch.serialization.add_safe_globals([{full}])` or the "
-                f"`torch.serialization.safe_globals([{full}])` context manager. If you trust the file, load it with "
-                "weights_only=False"
+                f"is harmless, use `torch.serialization.add_safe_globals([{full}])` or the "
+                f"`torch.serialization.safe_globals([{full}])` context manager to allowlist it. If you trust the file, "
+                "load it with weights_only=False"
             )
         return found
 

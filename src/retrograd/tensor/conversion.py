@@ -212,6 +212,8 @@ class TensorConversion(TensorAutograd):
                 result.grad = copy.deepcopy(meta.grad, memo)
         if self.__dict__:
             result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        for name, value in slots_of(self).items():
+            setattr(result, name, copy.deepcopy(value, memo))
         return result
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -225,6 +227,29 @@ class TensorConversion(TensorAutograd):
 def _is_ours(cls: type) -> bool:
     """Is it a class of this package (or Python's), and none of a program's?"""
     return cls is object or cls.__module__.startswith(_PACKAGE)
+
+
+def slots_of(tensor: Any) -> dict[str, Any]:
+    """What a tensor has in slots that its class, one of a program's, has declared."""
+    cls = type(tensor)
+    if _is_ours(cls):
+        return {}
+    found: dict[str, Any] = {}
+    for one in cls.__mro__:
+        names = () if _is_ours(one) else vars(one).get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name not in ("__dict__", "__weakref__") and hasattr(tensor, name):
+                found[name] = getattr(tensor, name)
+    return found
+
+
+def state_of(tensor: Any) -> Any:
+    """What a pickle keeps of a tensor besides its values: attributes, or what its class says."""
+    getstate = getattr(type(tensor), "__getstate__", None)
+    if getstate is not None and getstate is not getattr(object, "__getstate__", None):
+        return getstate(tensor)
+    slots = slots_of(tensor)
+    return (tensor.__dict__, slots) if slots else tensor.__dict__
 
 
 def _deepcopy_array(array: Any, memo: dict[Any, Any]) -> Any:

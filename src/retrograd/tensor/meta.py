@@ -10,6 +10,7 @@ checks, its node and its version counters, but for its kernel, in whose place st
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..core.description import Description
 from ..core.devices import META, register_array_class
 from ..core.state import local
 from ..kernels.storage import storage_offset, strides
+from .conversion import slots_of, state_of
 from .special import SpecialTensor
 from .tensor import Tensor, new
 
@@ -212,6 +214,10 @@ class MetaTensor(SpecialTensor):
         self.numpy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if id(self) in memo:
+            return memo[id(self)]
+        if hasattr(type(self), "_class_of_user_"):
+            return self._copy_of_class(memo)
         result: Any = type(self)._make_()
         result._memory_ = MetaArray.like(self._memory_)
         result.__dict__.update(self.__dict__)
@@ -220,7 +226,26 @@ class MetaTensor(SpecialTensor):
         memo[id(self)] = result
         return result
 
+    def _copy_of_class(self, memo: dict[int, Any]) -> Any:
+        """A copy of a tensor of a program's class, which knows how its tensors are copied."""
+        result = self.clone()  # type: ignore[attr-defined]
+        if type(result) is not type(self):
+            raise RuntimeError(
+                "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types "
+                "that properly implement clone() and for which cloning returns another instance of the same subclass: "
+                f"clone() of a {type(self).__name__} returned a {type(result).__name__}"
+            )
+        memo[id(self)] = result
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        for name, value in slots_of(self).items():
+            setattr(result, name, copy.deepcopy(value, memo))
+        return result.requires_grad_() if self.requires_grad else result
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        own = getattr(type(self), "_class_of_user_", None)
+        if own is not None:
+            return _again_of_class, (own, self._memory_.shape, self._memory_.dtype, self._memory_.strides,
+                                     self.requires_grad, state_of(self))  # fmt: skip
         return _again, (self._memory_.shape, self._memory_.dtype, self._memory_.strides, self.requires_grad,
                         dict(self.__dict__))  # fmt: skip
 
@@ -229,6 +254,20 @@ def _again(shape: Any, dtype: Any, steps: Any, requires_grad: bool, attributes: 
     result = meta_tensor(MetaArray.strided(shape, dtype, steps))
     result.__dict__.update(attributes)
     return result.requires_grad_() if requires_grad else result
+
+
+def _again_of_class(
+    cls: Any, shape: Any, dtype: Any, steps: Any, requires_grad: bool, state: Any
+) -> Tensor:
+    result = Tensor._make_subclass(cls, meta_tensor(MetaArray.strided(shape, dtype, steps)), requires_grad)
+    if hasattr(cls, "__setstate__"):
+        result.__setstate__(state)
+        return result
+    attributes, slots = state if type(state) is tuple else (state, {})
+    result.__dict__.update(attributes)
+    for name, value in slots.items():
+        setattr(result, name, value)
+    return result
 
 
 def new_plain(array: Any) -> Tensor:

@@ -1,0 +1,96 @@
+"""``torch._library.autograd``: custom functions that take lists of tensors."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ..autograd.function import Function
+from ..utils._pytree import tree_flatten, tree_unflatten
+
+__all__ = ["supports_tensorlist"]
+
+
+class _Within(threading.local):
+    """Does a call of this thread come from ``apply``?"""
+
+    calls = 0
+
+
+def supports_tensorlist(cls: type[Function]) -> type[Function]:
+    """A custom function that takes lists of tensors, and gives such lists, with gradients.
+
+    >>> import retrograd as torch
+    >>> from retrograd._library.autograd import supports_tensorlist
+    >>> @supports_tensorlist
+    ... class Sum(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, xs):
+    ...         ctx.count = len(xs)
+    ...         return sum(xs)
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         return [grad] * ctx.count
+    >>> xs = [torch.tensor(1.0, requires_grad=True) for _ in range(2)]
+    >>> torch.autograd.grad(Sum.apply(xs), xs)
+    (tensor(1.), tensor(1.))
+    """
+    forward, backward, apply = cls.forward, cls.backward, cls.apply
+    within = _Within()
+
+    def refuse(name: str) -> None:
+        if not within.calls:
+            raise NotImplementedError(
+                f"calling {cls.__name__}.{name} directly is not supported: Function.{name} directly would see tensors "
+                f"one by one. Call {cls.__name__}.apply"
+            )
+
+    def flat_forward(ctx: Any, *flat: Any) -> Any:
+        refuse("forward")
+        structure, shape, *leaves = flat
+        ctx._structure = structure
+        # a call of `apply` within is one of its own
+        calls, within.calls = within.calls, 0
+        try:
+            result = forward(ctx, *tree_unflatten(list(leaves), structure))
+        finally:
+            within.calls = calls
+        results, spec = tree_flatten(list(result) if isinstance(result, list) else result)
+        shape.append(spec)
+        ctx._shape = spec
+        return tuple(results)
+
+    def flat_backward(ctx: Any, *grads: Any) -> Any:
+        if not hasattr(ctx, "_structure"):
+            raise NotImplementedError(f"Function.backward directly is not supported: call {cls.__name__}.apply")
+        given = tree_unflatten(list(grads), ctx._shape)
+        wanted = ctx.needs_input_grad
+        ctx.needs_input_grad = tuple(tree_unflatten(list(wanted[2:]), ctx._structure))
+        try:
+            found = backward(ctx, *(given if isinstance(given, tuple) else (given,)))
+        finally:
+            ctx.needs_input_grad = wanted
+        found = found if isinstance(found, tuple) else (found,)
+        leaves, structure = tree_flatten(list(found), is_leaf=lambda one: one is None)
+        expected = ctx._structure.unflatten([0] * ctx._structure.num_leaves)
+        if structure != tree_flatten(list(expected))[1]:
+            raise RuntimeError(
+                f"{cls.__name__}.backward returned gradients of the structure {structure}, but its arguments are of "
+                f"{ctx._structure}: return a list of gradients for each list of tensors"
+            )
+        return (None, None, *leaves)
+
+    def flat_apply(*args: Any) -> Any:
+        leaves, structure = tree_flatten(list(args))
+        shape: list[Any] = []
+        within.calls += 1
+        try:
+            results = apply(structure, shape, *leaves)
+        finally:
+            within.calls -= 1
+        return tree_unflatten(list(results) if isinstance(results, tuple) else [results], shape[0])
+
+    cls.forward = staticmethod(flat_forward)  # type: ignore[method-assign]
+    cls.backward = staticmethod(flat_backward)  # type: ignore[method-assign]
+    cls.apply = staticmethod(flat_apply)  # type: ignore[method-assign,assignment]
+    return cls
