@@ -132,6 +132,62 @@ def test_calls_do_not_pass_what_they_hang_on(obstacle):
     assert names == (["start", "take", "free", "end"] if obstacle else ["start", "free", "take", "end"])
 
 
+@pytest.mark.parametrize("obstacle", [None, "another reads the weight", "a draw"])
+def test_a_step_that_frees_a_gradient_comes_before_the_next_gradient(obstacle):
+    """The gradient times the learning rate comes along; what the second gradient reads is not passed."""
+    large, small = np.empty(100), np.empty(1)
+    first, second = (Value(Storage(n, None, large.nbytes, "new"), 0, large) for n in range(2))
+    weight, loss = (Value(Storage(n, None, small.nbytes, "new"), 0, small) for n in (2, 3))
+
+    def call(name, reads, results, writes=()):
+        return Call("opaque", name, None, (), {}, None, reads, results, writes)
+
+    calls = [
+        call("start", [], [weight, loss]), call("first", [loss], [first]), call("second", [loss], [second]),
+        call("use", [second], [], [loss]), call("scale", [first], [], [first]),
+        call("subtract", [weight, first], [], [weight]), call("end", [weight, loss], []),
+    ]  # fmt: skip
+    if obstacle == "another reads the weight":
+        calls[2].reads = [weight]
+    calls[2].impure = obstacle == "a draw"
+    names = [one.name for one in ordered(calls, 100, set())]
+    if obstacle:
+        assert names == ["start", "first", "second", "scale", "subtract", "use", "end"]
+    else:
+        assert names == ["start", "first", "scale", "subtract", "second", "use", "end"]
+
+
+def test_parameters_change_as_soon_as_their_gradients_are_there():
+    weights = [torch.randn(128, 1024) * 0.1, torch.randn(1024, 128) * 0.1]
+    twins = [weight.clone() for weight in weights]
+
+    def step_of(parameters):
+        def step(x):
+            first, second = [p.detach().requires_grad_() for p in parameters]
+            loss = (F.relu(x @ first) @ second).square().mean()
+            grads = torch.autograd.grad(loss, [first, second])
+            with torch.no_grad():
+                for p, grad in zip(parameters, grads, strict=True):
+                    p -= 0.1 * grad
+            return loss.detach()
+
+        return step
+
+    captured, eager = torch.capture(step_of(weights), backend="plain"), step_of(twins)
+    for _ in range(5):
+        x = torch.randn(64, 128)
+        assert torch.equal(captured(x), eager(x))
+    assert all(torch.equal(one, other) for one, other in zip(weights, twins, strict=True))
+    calls = program_of(captured).calls
+    happens = ""
+    for call in calls:
+        if any(value is not None and value.shape in ((128, 1024), (1024, 128)) for value in call.results):
+            happens += "makes "
+        elif any(value.storage.kind == "outside" for value in call.writes):
+            happens += "writes "
+    assert happens == "makes writes makes writes "
+
+
 @pytest.mark.parametrize("size", [65_536, 65_636, 200_001])
 @pytest.mark.parametrize("name", ["gelu", "relu"])
 def test_kernels_of_elements_write_over_their_operand(name, size):

@@ -110,28 +110,28 @@ class _Family:
         return _Family(module)
 
 
-def _wrapper(kernel: Any) -> Any:
-    bare = _bare(kernel)
-    if bare is kernels_dropout_mask:
-        return _dropout_wrapper()
-    family = _Family.of(getattr(bare, "__module__", None) or "")
-    name = f"kernels.{bare.__name__}"
-    lowered, ufunc = (table.get(bare) for table in _by_kernels())
+class _Kernel:
+    """A kernel as a recorder calls it: `kernel` is what a name stands for, `bare` what is behind that."""
 
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(get_ident())
-        if recorder is None:
-            return kernel(*unboxed(args), **unboxed(kwargs))
-        if recorder.busy:
-            return kernel(*args, **kwargs)
-        if ufunc is not None and not kwargs and (len(args) == 2 or args[2:] == _ONCE):
-            result = recorder.pair(ufunc, args[0], args[1])  # the shortest way, for the most frequent ones
+    __slots__ = ("bare", "family", "kernel", "lowered", "ufunc")
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel: Any = kernel
+        self.bare: Any = _bare(kernel)
+        self.family: _Family = _Family.of(getattr(self.bare, "__module__", None) or "")
+        self.lowered, self.ufunc = (table.get(self.bare) for table in _by_kernels())
+
+    def call(self, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make the call, and write it down."""
+        if self.ufunc is not None and not kwargs and (len(args) == 2 or args[2:] == _ONCE):
+            result = recorder.pair(self.ufunc, args[0], args[1])  # the shortest way, for the most frequent ones
             if result is not None:
                 return result
-        if lowered is not None:
-            result = lowered(recorder, *args, **kwargs)
+        if self.lowered is not None:
+            result = self.lowered(recorder, *args, **kwargs)
             if result is not NotImplemented:
                 return result
+        kernel, family = self.kernel, self.family
         if family.views and len(args) > 1 and args[0].__class__ is RecordedArray and not kwargs:
             # Most of them are views, with numbers that say of what.
             if not any([isinstance(arg, (RecordedArray, np.ndarray, list)) for arg in args[1:]]):
@@ -141,16 +141,30 @@ def _wrapper(kernel: Any) -> Any:
                     return recorder.view_of(args[0], result)
         if family.of_numbers and not any([isinstance(arg, (RecordedArray, np.ndarray)) for arg in args]):
             return kernel(*args, **kwargs)
-        result = seen_through(recorder, bare, args, kwargs) if not recorder.inside else NotImplemented
+        result = seen_through(recorder, self.bare, args, kwargs) if not recorder.inside else NotImplemented
         if result is not NotImplemented:
             return result
         out = recorder.out_of(kernel, args, kwargs)
         return recorder.call(
-            kernel, args, kwargs, name=name, writes=[] if out is None else [out], impure=family.is_random,
-            metadata=family.metadata,
+            kernel, args, kwargs, name=f"kernels.{self.bare.__name__}", writes=[] if out is None else [out],
+            impure=family.is_random, metadata=family.metadata,
         )  # fmt: skip
 
-    wrapper.__name__ = getattr(bare, "__name__", "kernel")
+
+def _wrapper(kernel: Any) -> Any:
+    known = _Kernel(kernel)
+    if known.bare is kernels_dropout_mask:
+        return _dropout_wrapper()
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(get_ident())
+        if recorder is None:
+            return kernel(*unboxed(args), **unboxed(kwargs))
+        if recorder.busy:
+            return kernel(*args, **kwargs)
+        return known.call(recorder, args, kwargs)
+
+    wrapper.__name__ = getattr(known.bare, "__name__", "kernel")
     wrapper.__wrapped__ = kernel  # type: ignore[attr-defined]
     return wrapper
 
