@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import queue
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -227,3 +229,27 @@ def test_another_thread_computes_with_the_arrays():
     recording = Recording(step, (torch.full((4,), 3.0),), {}, [], False, False)
     assert seen.get_nowait() == (16.0, [2.0] * 4)
     assert recording.result.tolist() == [6.0] * 4
+
+
+_ONE_LOOK = """
+import retrograd as torch
+from retrograd.capture import patching
+
+x = torch.ones(3)
+w = torch.ones(3, requires_grad=True)
+
+@torch.capture
+def step(x):
+    w.grad = None
+    (x * w).sum().backward()
+
+step(x)
+known = patching._places
+step(x)
+assert patching._places is known
+"""
+
+
+def test_names_of_kernels_are_looked_for_once():
+    """What the core reads for its first pass is there before."""
+    subprocess.run([sys.executable, "-c", _ONE_LOOK], check=True)

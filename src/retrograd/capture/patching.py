@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from threading import get_ident
 from types import FunctionType
 from typing import Any
@@ -578,6 +579,8 @@ class patched:
         devices.register_array_class(RecordedArray, devices.CPU)
         active[get_ident()] = self.recorder
         if compiled.library is not None:
+            # What its first pass reads: a module that comes later would have all of them looked through again.
+            import_module(f"{_PACKAGE}._generated.compiled_formulas")
             compiled.library.record_with(self.recorder)
         self.places = _all_places()
         for place in self.places:
