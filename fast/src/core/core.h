@@ -23,7 +23,7 @@
     X(InputBuffer) X(GraphTask) X(ExecInfo) X(SavedVariable) X(local) X(process) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
     X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply_node) X(run_node) X(run_late_hooks) \
     X(apply_special) X(NoArray) X(graph_lock) X(kernels) X(ops) X(formulas) X(unpack_tensor) \
-    X(unpack_output_tensor) X(validate_tensor) X(shared_signs)
+    X(unpack_output_tensor) X(validate_tensor) X(shared_signs) X(BackwardCFunction) X(is_from_inside)
 
 /* Slots of those classes that are read or written here. */
 #define SLOTS(X) \
@@ -77,6 +77,16 @@ static inline void set_slot(PyObject **slot, PyObject *stolen)
         (name) = new_value; \
         Py_XDECREF(old_value); \
     } while (0)
+
+/* What a weak reference leads to, held (another call might let go of it); NULL if it is gone. Newer Pythons want another
+ * function for it, which older ones do not have. */
+static inline PyObject *behind(PyObject *reference)
+{
+_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
+    PyObject *object = PyWeakref_GetObject(reference);
+_Pragma("GCC diagnostic pop")
+    return object && object != Py_None ? Py_NewRef(object) : NULL;
+}
 
 /* Neither NULL nor None. */
 static inline int is_there(PyObject *object) { return object && object != Py_None; }
@@ -155,6 +165,7 @@ PyObject *make_operator(PyObject *self, PyObject *description);
 PyObject *edge_of(PyObject *tensor);
 PyObject *tensor_of(PyObject *array); /* a Tensor on an array (stolen), without history */
 int is_unwatched(void);               /* does nobody want to know of this thread's operators? */
+int declines(void);                   /* may Python find out what went wrong? The error is forgotten, else stays: 0 */
 
 /* formulas.c */
 #define MOST_EDGES 4
