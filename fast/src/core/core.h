@@ -17,6 +17,43 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include <stdint.h>
+
+/* Since Python 3.12 objects that are always there (None, small ints, static classes) are not counted, but by extensions that
+ * were compiled with older headers. Their counts drift then, and Python 3.14 takes an object for dead whose count has drifted
+ * by a billion, which is an hour's work. So here, as in newer headers, counts from 2**31 on are left as they are. */
+#if PY_VERSION_HEX < 0x030C0000 && !defined(Py_REF_DEBUG)
+static inline int is_immortal(PyObject *object) { return (int32_t)object->ob_refcnt < 0; }
+static inline void add_reference(PyObject *object) { if (!is_immortal(object)) object->ob_refcnt++; }
+static inline void drop_reference(PyObject *object)
+{
+    if (!is_immortal(object) && !(uint32_t)--object->ob_refcnt) _Py_Dealloc(object);
+}
+static inline void drop_reference_if_any(PyObject *object) { if (object) drop_reference(object); }
+static inline PyObject *new_reference(PyObject *object) { return add_reference(object), object; }
+static inline PyObject *new_reference_if_any(PyObject *object) { return object ? new_reference(object) : NULL; }
+#undef Py_INCREF
+#undef Py_DECREF
+#undef Py_XDECREF
+#undef Py_NewRef
+#undef Py_XNewRef
+#undef Py_CLEAR
+#undef Py_RETURN_NONE
+#undef Py_RETURN_TRUE
+#undef Py_RETURN_FALSE
+#undef Py_RETURN_NOTIMPLEMENTED
+#define Py_INCREF(object) add_reference((PyObject *)(object))
+#define Py_DECREF(object) drop_reference((PyObject *)(object))
+#define Py_XDECREF(object) drop_reference_if_any((PyObject *)(object))
+#define Py_NewRef(object) new_reference((PyObject *)(object))
+#define Py_XNewRef(object) new_reference_if_any((PyObject *)(object))
+#define Py_CLEAR(name) SETREF(name, NULL)
+#define Py_RETURN_NONE return Py_NewRef(Py_None)
+#define Py_RETURN_TRUE return Py_NewRef(Py_True)
+#define Py_RETURN_FALSE return Py_NewRef(Py_False)
+#define Py_RETURN_NOTIMPLEMENTED return Py_NewRef(Py_NotImplemented)
+#endif
+
 /* Of the package, by the names under which `configure` is given them. */
 #define OBJECTS(X) \
     X(Tensor) X(AutogradMeta) X(DifferentiableViewMeta) X(VersionCounter) X(ThreadState) X(Process) X(Node) X(AccumulateGrad) \

@@ -490,7 +490,10 @@ static PyObject *divide(PyObject *a, PyObject *b) { return binary_sign(&signs[SI
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 {
-    if (modulus != Py_None && !is_tensor(a)) Py_RETURN_NOTIMPLEMENTED;
+    if (modulus != Py_None && !is_tensor(a)) { /* the exponent is asked since Python 3.14 */
+        if (Py_Version < 0x030E0000 || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+        return PyObject_CallFunctionObjArgs(signs[SIGN_POW].python_reflected, b, a, modulus, NULL);
+    }
     if (modulus != Py_None) return PyObject_CallFunctionObjArgs(signs[SIGN_POW].python, a, b, modulus, NULL);
     return binary_sign(&signs[SIGN_POW], a, b);
 }
