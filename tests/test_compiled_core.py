@@ -482,7 +482,7 @@ def test_a_long_pass_can_be_interrupted() -> None:
 
 @contextlib.contextmanager
 def raised_inside(error: BaseException) -> Any:
-    """Python runs the handlers of signals where a function begins: `error` is raised in the first that the core calls."""
+    """Python runs handlers of signals where a function begins: `error` is raised in the first that the core calls."""
     places = tuple(os.path.join(os.path.dirname(retrograd.__file__), name) for name in ("kernels", "core", "autograd"))
     before = sys.gettrace()
 
@@ -498,7 +498,9 @@ def raised_inside(error: BaseException) -> Any:
         sys.settrace(before)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(), TimeoutError("late"), RuntimeError("late")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), SystemExit(), TimeoutError("late"), RuntimeError("late")], ids=repr
+)
 @pytest.mark.parametrize(
     "operation",
     [

@@ -14,8 +14,8 @@ functions of this package do, for plain tensors on arrays of NumPy:
 
 Each looks first whether all is plain: the classes, the arrays, no interceptor (so nobody watches), no hooks.  If it is
 not, or anything at all goes wrong, nothing has happened yet, and the Python function is called, which knows all cases
-and all errors.  So there is no second place where rules stand, and the Python of this package is what to read.  Only what
-the handler of a signal raises meanwhile, Ctrl-C first of all, is nothing that went wrong: it goes on to the program.
+and all errors.  So there is no second place where rules stand, and the Python of this package is what to read.  Only
+what the handler of a signal raises meanwhile, Ctrl-C first of all, has not gone wrong: it goes on to the program.
 
 What operators and nodes do it is told: the generator writes descriptions from the table (codegen/compiled.py).
 
