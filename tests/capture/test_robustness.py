@@ -50,12 +50,11 @@ def is_free(lock):
 class Interrupt:
     """Raises KeyboardInterrupt at a line of the functions that put the wrappers in their places and take them back."""
 
-    def __init__(self, line):
-        self.left = line
+    def __init__(self, line, file="patching.py", names=("__enter__", "__exit__", "take_back", "put_back")):
+        self.left, self.file, self.names = line, file, names
 
     def __call__(self, frame, event, arg):
-        names = ("__enter__", "__exit__", "take_back", "put_back")
-        if not frame.f_code.co_filename.endswith("patching.py") or frame.f_code.co_name not in names:
+        if not frame.f_code.co_filename.endswith(self.file) or frame.f_code.co_name not in self.names:
             return None
         if event == "line":
             self.left -= 1
@@ -91,6 +90,31 @@ def test_wrappers_are_taken_back_though_it_is_interrupted():
         assert w._memory_.__class__ is np.ndarray
         step(torch.ones(3))
     assert line > 10
+
+
+def test_a_step_that_fails_is_undone_though_that_is_interrupted():
+    w, line, interrupted, kept = torch.ones(3, requires_grad=True), 0, True, []
+
+    @torch.capture
+    def step(x):
+        kept.append(w * x)
+        raise ValueError
+
+    while interrupted:
+        line += 1
+        known = sys.gettrace()
+        trace = Interrupt(line, "session.py", ("_leave", "_alive", "_unbox_strays", "undo"))
+        sys.settrace(trace)
+        try:
+            step(torch.ones(3))
+        except (ValueError, KeyboardInterrupt):
+            pass
+        finally:
+            sys.settrace(known)
+        interrupted = trace.left <= 0
+        assert w._memory_.__class__ is kept[-1]._memory_.__class__ is np.ndarray, line
+        assert not patching.active and is_free(patching.one_at_a_time), line
+    assert line > 5
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])

@@ -261,7 +261,8 @@ PyObject *small_reshape(PyObject *a, PyObject *shape)
         PyObject *size = PyTuple_GetItem(shape, i);
         if (!PyLong_CheckExact(size)) return NULL;
         sizes[i] = PyLong_AsSsize_t(size);
-        if (sizes[i] < 1 || sizes[i] > PyArray_SIZE(array) || (all *= sizes[i]) > PyArray_SIZE(array)) return NULL;
+        if (sizes[i] < 1 || sizes[i] > PyArray_SIZE(array) / all) return NULL; /* (no product may be too large to count) */
+        all *= sizes[i];
     }
     return all == PyArray_SIZE(array) ? view_in(a, (int)dims, sizes, NULL, PyArray_BYTES(array)) : NULL;
 }

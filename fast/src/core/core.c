@@ -66,7 +66,7 @@ static int prepare(PyObject *module)
     PyObject *signs = PyType_FromSpec(&signs_spec);
     int failed = !signs || PyModule_AddObjectRef(module, "Signs", signs);
     Py_XDECREF(signs);
-    return failed ? -1 : PyModule_AddIntConstant(module, "VERSION", 4); /* of what it is told and asked */
+    return failed ? -1 : PyModule_AddIntConstant(module, "VERSION", 5); /* of what it is told and asked */
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, prepare}, {0, NULL}};

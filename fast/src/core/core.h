@@ -17,13 +17,50 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include <stdint.h>
+
+/* Since Python 3.12 objects that are always there (None, small ints, static classes) are not counted, but by extensions that
+ * were compiled with older headers. Their counts drift then, and Python 3.14 takes an object for dead whose count has drifted
+ * by a billion, which is an hour's work. So here, as in newer headers, counts from 2**31 on are left as they are. */
+#if PY_VERSION_HEX < 0x030C0000 && !defined(Py_REF_DEBUG)
+static inline int is_immortal(PyObject *object) { return (int32_t)object->ob_refcnt < 0; }
+static inline void add_reference(PyObject *object) { if (!is_immortal(object)) object->ob_refcnt++; }
+static inline void drop_reference(PyObject *object)
+{
+    if (!is_immortal(object) && !(uint32_t)--object->ob_refcnt) _Py_Dealloc(object);
+}
+static inline void drop_reference_if_any(PyObject *object) { if (object) drop_reference(object); }
+static inline PyObject *new_reference(PyObject *object) { return add_reference(object), object; }
+static inline PyObject *new_reference_if_any(PyObject *object) { return object ? new_reference(object) : NULL; }
+#undef Py_INCREF
+#undef Py_DECREF
+#undef Py_XDECREF
+#undef Py_NewRef
+#undef Py_XNewRef
+#undef Py_CLEAR
+#undef Py_RETURN_NONE
+#undef Py_RETURN_TRUE
+#undef Py_RETURN_FALSE
+#undef Py_RETURN_NOTIMPLEMENTED
+#define Py_INCREF(object) add_reference((PyObject *)(object))
+#define Py_DECREF(object) drop_reference((PyObject *)(object))
+#define Py_XDECREF(object) drop_reference_if_any((PyObject *)(object))
+#define Py_NewRef(object) new_reference((PyObject *)(object))
+#define Py_XNewRef(object) new_reference_if_any((PyObject *)(object))
+#define Py_CLEAR(name) SETREF(name, NULL)
+#define Py_RETURN_NONE return Py_NewRef(Py_None)
+#define Py_RETURN_TRUE return Py_NewRef(Py_True)
+#define Py_RETURN_FALSE return Py_NewRef(Py_False)
+#define Py_RETURN_NOTIMPLEMENTED return Py_NewRef(Py_NotImplemented)
+#endif
+
 /* Of the package, by the names under which `configure` is given them. */
 #define OBJECTS(X) \
     X(Tensor) X(AutogradMeta) X(DifferentiableViewMeta) X(VersionCounter) X(ThreadState) X(Process) X(Node) X(AccumulateGrad) \
     X(InputBuffer) X(GraphTask) X(ExecInfo) X(SavedVariable) X(local) X(process) X(INFERENCE) X(gradient_edge) X(version_counter) X(as_view) \
     X(unpack_array) X(unpack_output_array) X(validate_array) X(validated) X(apply_node) X(run_node) X(run_late_hooks) \
     X(apply_special) X(NoArray) X(graph_lock) X(kernels) X(ops) X(formulas) X(unpack_tensor) \
-    X(unpack_output_tensor) X(validate_tensor) X(shared_signs)
+    X(unpack_output_tensor) X(validate_tensor) X(shared_signs) X(BackwardCFunction) X(is_from_inside)
 
 /* Slots of those classes that are read or written here. */
 #define SLOTS(X) \
@@ -77,6 +114,16 @@ static inline void set_slot(PyObject **slot, PyObject *stolen)
         (name) = new_value; \
         Py_XDECREF(old_value); \
     } while (0)
+
+/* What a weak reference leads to, held (another call might let go of it); NULL if it is gone. Newer Pythons want another
+ * function for it, which older ones do not have. */
+static inline PyObject *behind(PyObject *reference)
+{
+_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
+    PyObject *object = PyWeakref_GetObject(reference);
+_Pragma("GCC diagnostic pop")
+    return object && object != Py_None ? Py_NewRef(object) : NULL;
+}
 
 /* Neither NULL nor None. */
 static inline int is_there(PyObject *object) { return object && object != Py_None; }
@@ -155,6 +202,7 @@ PyObject *make_operator(PyObject *self, PyObject *description);
 PyObject *edge_of(PyObject *tensor);
 PyObject *tensor_of(PyObject *array); /* a Tensor on an array (stolen), without history */
 int is_unwatched(void);               /* does nobody want to know of this thread's operators? */
+int declines(void);                   /* may Python find out what went wrong? The error is forgotten, else stays: 0 */
 
 /* formulas.c */
 #define MOST_EDGES 4

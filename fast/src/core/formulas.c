@@ -284,6 +284,10 @@ static PyObject *meet(PyObject *type)
 Formula *formula_of(PyTypeObject *node)
 {
     PyObject *found = PyDict_GetItemWithError(by_type, (PyObject *)node);
-    if (!found && !PyErr_Occurred()) found = meet((PyObject *)node);
+    if (!found && !PyErr_Occurred()) {
+        /* (those of the user's Functions, which come and go: nothing here may hold them) */
+        if (PyType_IsSubtype(node, (PyTypeObject *)core.BackwardCFunction)) return NULL;
+        found = meet((PyObject *)node);
+    }
     return is_there(found) ? PyCapsule_GetPointer(found, NULL) : NULL;
 }

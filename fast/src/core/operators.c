@@ -90,9 +90,26 @@ int is_unwatched(void)
 {
     PyObject *state = PyObject_GetAttr(core.local, state_name);
     int unwatched = state && !is_watched(state);
-    if (!state) PyErr_Clear();
     Py_XDECREF(state);
     return unwatched;
+}
+
+/* What a kernel refuses, Python will refuse in its own words. But Python runs the handlers of signals wherever it runs, in
+ * kernels as well: Ctrl-C, and whatever else they raise, is for the program. */
+int declines(void)
+{
+    PyObject *type, *error, *trace, *inside = NULL;
+    if (!PyErr_Occurred()) return 1;
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) return 0;
+_Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
+    PyErr_Fetch(&type, &error, &trace);
+    if (trace) inside = PyObject_CallFunctionObjArgs(core.is_from_inside, trace, NULL);
+    int declined = !trace || inside == Py_True;
+    if (inside == Py_False) PyErr_Restore(type, error, trace);
+    else Py_XDECREF(type), Py_XDECREF(error), Py_XDECREF(trace);
+_Pragma("GCC diagnostic pop")
+    Py_XDECREF(inside);
+    return declined;
 }
 
 /* ------------------------------------------------------------------------------------------------------ pieces */
@@ -121,8 +138,12 @@ PyObject *edge_of(PyObject *tensor)
         PyObject *reference = SLOT(meta, AutogradMeta, grad_accumulator);
         if (SLOT(meta, AutogradMeta, requires_grad) == Py_False) Py_RETURN_NONE;
         if (is_there(reference) && PyWeakref_Check(reference)) {
-            PyObject *node = PyWeakref_GetObject(reference);
-            if (is_there(node)) return PyTuple_Pack(2, node, core.zero);
+            PyObject *node = behind(reference);
+            if (node) {
+                edge = PyTuple_Pack(2, node, core.zero);
+                Py_DECREF(node);
+                return edge;
+            }
         }
     } else if ((PyObject *)Py_TYPE(meta) == core.DifferentiableViewMeta) {
         PyObject *counter = SLOT(tensor, Tensor, _vc_);
@@ -340,7 +361,7 @@ static PyObject *operate(const Operator *op, PyObject *const *given)
 done:
     Py_XDECREF(state), Py_XDECREF(kernels_result);
     for (int i = 0; i < op->arguments; i++) Py_DECREF(arrays[i]);
-    if (!result && !recorded) PyErr_Clear(); /* Python will find out what is wrong, and say it */
+    if (!result && !recorded) declines();
     return result;
 }
 
@@ -352,15 +373,14 @@ static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyO
 {
     PyObject *edge = NULL, *result = NULL, *step = NULL, *done = NULL, *kernel = NULL;
     PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _numbers_)), *meta = Py_XNewRef(SLOT(tensor, Tensor, _grad_meta_));
-    PyObject *counter = SLOT(tensor, Tensor, _vc_); /* which, once there, stays */
+    PyObject *counter = Py_XNewRef(SLOT(tensor, Tensor, _vc_));
     PyObject *state = PyObject_GetAttr(core.local, state_name);
     if (!view || !args || !state || !array || !counter || !meta) goto done;
     if (is_recorded(view) ? is_watched_by_others(state) : is_watched(state)) goto done;
     if (counter == Py_None) {
         PyObject *made = PyObject_CallFunctionObjArgs(core.version_counter, tensor, NULL);
         if (!made) goto done;
-        Py_DECREF(made);
-        counter = SLOT(tensor, Tensor, _vc_);
+        SETREF(counter, made);
     }
     if ((PyObject *)Py_TYPE(counter) != core.VersionCounter) goto done;
     edge = SLOT(state, ThreadState, grad_enabled) == Py_True ? edge_of(tensor) : Py_NewRef(Py_None);
@@ -398,8 +418,8 @@ static PyObject *view_of(const View *what, PyObject *tensor, PyObject *view, PyO
         Py_XDECREF(none);
     }
 done:
-    if (!done) PyErr_Clear();
-    Py_XDECREF(array), Py_XDECREF(meta), Py_XDECREF(state), Py_XDECREF(view), Py_XDECREF(edge), Py_XDECREF(result);
+    if (!done) declines();
+    Py_XDECREF(array), Py_XDECREF(meta), Py_XDECREF(counter), Py_XDECREF(state), Py_XDECREF(view), Py_XDECREF(edge), Py_XDECREF(result);
     Py_XDECREF(step), Py_XDECREF(args), Py_XDECREF(kernel);
     return done;
 }
@@ -413,7 +433,7 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
         view = small_select((PyObject *)array_behind(array), at);
         SETREF(view, record_view(array, view));
     } else view = small_select(array, at);
-    return view ? view_of(&views[VIEW_SELECT], tensor, view, PyTuple_Pack(2, core.zero, index)) : (PyErr_Clear(), NULL);
+    return view ? view_of(&views[VIEW_SELECT], tensor, view, PyTuple_Pack(2, core.zero, index)) : (declines(), NULL);
 }
 
 static int is_bound(PyObject *bound)
@@ -430,7 +450,7 @@ static PyObject *slice_first(PyObject *tensor, PyObject *key)
         PyObject *view = small_slice(SLOT(tensor, Tensor, _numbers_), first, last);
         if (view) done = view_of(&views[VIEW_SLICE], tensor, view, PyTuple_Pack(4, core.zero, start, stop, core.one));
     }
-    if (!done) PyErr_Clear();
+    if (!done) declines();
     Py_XDECREF(start), Py_XDECREF(stop), Py_XDECREF(steps);
     return done;
 }
@@ -470,6 +490,10 @@ static PyObject *divide(PyObject *a, PyObject *b) { return binary_sign(&signs[SI
 
 static PyObject *power(PyObject *a, PyObject *b, PyObject *modulus)
 {
+    if (modulus != Py_None && !is_tensor(a)) { /* the exponent is asked since Python 3.14 */
+        if (Py_Version < 0x030E0000 || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+        return PyObject_CallFunctionObjArgs(signs[SIGN_POW].python_reflected, b, a, modulus, NULL);
+    }
     if (modulus != Py_None) return PyObject_CallFunctionObjArgs(signs[SIGN_POW].python, a, b, modulus, NULL);
     return binary_sign(&signs[SIGN_POW], a, b);
 }
@@ -484,7 +508,7 @@ static PyObject *item(PyObject *a, PyObject *key)
 {
     if (is_plain(a) && (PyLong_CheckExact(key) || PySlice_Check(key))) {
         PyObject *result = PySlice_Check(key) ? slice_first(a, key) : select_first(a, key);
-        if (result) return result;
+        if (result || PyErr_Occurred()) return result;
     }
     return PyObject_CallFunctionObjArgs(signs[SIGN_ITEM].python, a, key, NULL);
 }
@@ -527,7 +551,7 @@ static PyObject *view_method(PyObject *self, PyObject *args, PyObject *keywords)
     if (is_plain(self) && (!keywords || !PyDict_Size(keywords))) {
         PyObject *view = small_reshape(SLOT(self, Tensor, _numbers_), args);
         PyObject *result = view ? view_of(&views[VIEW_VIEW], self, view, PyTuple_Pack(1, args)) : (PyErr_Clear(), NULL);
-        if (result) return result;
+        if (result || PyErr_Occurred()) return result;
     }
     Py_ssize_t n = PyTuple_Size(args);
     PyObject *all = PyTuple_New(1 + n), *result = NULL;

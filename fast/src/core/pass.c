@@ -86,9 +86,9 @@ static int keep_gradient(PyObject *node, PyObject *grads)
     if (!PyArray_ISWRITEABLE(array) || !PyArray_IS_C_CONTIGUOUS(leaf) || PyArray_NDIM(array) != PyArray_NDIM(leaf)) return 0;
     for (int i = 0; i < PyArray_NDIM(leaf); i++)
         if (PyArray_STRIDE(array, i) != PyArray_STRIDE(leaf, i)) return 0;
+    Py_INCREF(meta); /* others may run from here on: finalizers, and threads while the lock is waited for */
     PyObject *tensor = tensor_of(Py_NewRef(grad));
-    if (!tensor) return -1;
-    Py_INCREF(meta); /* while the lock is waited for, others run */
+    if (!tensor) return Py_DECREF(meta), -1;
     PyObject *taken = PyObject_CallNoArgs(core.acquire);
     if (!taken) {
         Py_DECREF(meta), Py_DECREF(tensor);

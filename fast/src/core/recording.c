@@ -534,8 +534,9 @@ PyObject *living(PyObject *self, PyObject *storages)
     PyObject *found = PyList_New(0);
     for (Py_ssize_t i = 0, n = PyList_Size(storages); found && i < n; i++) {
         PyObject *storage = PyList_GetItem(storages, i), *held = RSLOT(storage, Storage, held);
-        if (held && PyWeakref_Check(held)) held = PyWeakref_GetObject(held);
+        held = held && PyWeakref_Check(held) ? behind(held) : Py_XNewRef(held);
         if (is_there(held) && PyList_Append(found, storage)) Py_CLEAR(found);
+        Py_XDECREF(held);
     }
     return found;
 }

@@ -117,10 +117,18 @@ class Recording:
                 self._compare_modes(before)
                 self._finish(result)
             except BaseException:
-                wrappers.take_back()  # (an interrupt may have come before)
-                self._unbox_strays()
-                self.undo()
+                try:
+                    self._leave(wrappers)
+                except BaseException:  # an interrupt meanwhile: all of it can be done again
+                    self._leave(wrappers)
+                    raise
                 raise
+
+    def _leave(self, wrappers: Any) -> None:
+        """The call has failed: everything is as it was before."""
+        wrappers.take_back()  # (an interrupt may have come before)
+        self._unbox_strays()
+        self.undo()
 
     def _shared(self) -> list[int | None]:
         """For each argument: where it lies, if that is memory of a tensor of the world; else None."""

@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 #: Of what the core is told and asked. This package does not use another than the one it was written for.
-VERSION = 4
+VERSION = 5
 
 
 def _load() -> tuple[Any, str]:

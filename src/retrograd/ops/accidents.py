@@ -11,6 +11,7 @@ from __future__ import annotations
 import dis
 import math
 import os
+from types import TracebackType
 from typing import Any
 
 from ..tensor import Tensor
@@ -26,12 +27,28 @@ def is_accident(error: BaseException) -> bool:
     last = error.__traceback__
     if last is None or (isinstance(error, Warning) and not isinstance(error, RuntimeWarning)):
         return False  # a warning of ours that the user has made an error of; RuntimeWarnings are NumPy's
-    while last.tb_next is not None:
-        last = last.tb_next
+    last = _innermost(last)
     code = last.tb_frame.f_code
     if not code.co_filename.startswith(_HERE):
-        return code.co_filename.endswith(".pyx") or any(part in code.co_filename for part in _LIBRARIES)
+        return _is_of_library(code.co_filename)
     return _OPCODES_TELL and code.co_code[last.tb_lasti] not in _RAISE
+
+
+def is_from_inside(trace: TracebackType) -> bool:
+    """Was this error made by our code or by an array library?  The compiled core asks: what else is raised while it
+    calls a kernel comes from the handler of a signal, and is the program's."""
+    file = _innermost(trace).tb_frame.f_code.co_filename
+    return file.startswith(_HERE) or _is_of_library(file)
+
+
+def _innermost(trace: TracebackType) -> TracebackType:
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
+
+
+def _is_of_library(file: str) -> bool:
+    return file.endswith(".pyx") or any(part in file for part in _LIBRARIES)
 
 
 def _opcodes_tell() -> bool:

@@ -14,7 +14,8 @@ functions of this package do, for plain tensors on arrays of NumPy:
 
 Each looks first whether all is plain: the classes, the arrays, no interceptor (so nobody watches), no hooks.  If it is
 not, or anything at all goes wrong, nothing has happened yet, and the Python function is called, which knows all cases
-and all errors.  So there is no second place where rules stand, and the Python of this package is what to read.
+and all errors.  So there is no second place where rules stand, and the Python of this package is what to read.  Only
+what the handler of a signal raises meanwhile, Ctrl-C first of all, has not gone wrong: it goes on to the program.
 
 What operators and nodes do it is told: the generator writes descriptions from the table (codegen/compiled.py).
 
@@ -35,6 +36,7 @@ from ..autograd import (
     accumulate_grad,
     edge,
     engine,
+    function_ctx,
     graph_task,
     input_buffer,
     node,
@@ -47,6 +49,7 @@ from ..core import compiled, description, late, locks, meta, state, version_coun
 from ..derivatives import formulas
 from ..kernels.compiled import on_threads
 from ..tensor import Tensor
+from . import accidents
 from .registry import SPACES, put_in_front
 
 #: The special methods that the core has, and the operators that they are where the table does not say it.
@@ -105,6 +108,7 @@ def _set_up(core: Any) -> None:
         "GraphTask": graph_task.GraphTask,
         "ExecInfo": graph_task.ExecInfo,
         "SavedVariable": saved_variable.SavedVariable,
+        "BackwardCFunction": function_ctx.BackwardCFunction,
     }
     parts: dict[str, Any] = {
         "local": state.local,
@@ -129,6 +133,7 @@ def _set_up(core: Any) -> None:
         "run_late_hooks": node_call.run_late_hooks,
         "apply_special": node_call.apply_special,
         "NoArray": description.NoArray,
+        "is_from_inside": accidents.is_from_inside,
         "shared_signs": tuple(map(on_threads, (np.multiply, np.add, np.subtract, np.true_divide, np.negative))),
     }
     compute_dependencies = core.configure({**classes, **parts})
