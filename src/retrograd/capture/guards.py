@@ -222,7 +222,7 @@ class World:
         return []
 
     def _python_module(self, one: ModuleType, name: str) -> list[tuple[Any, str]]:
-        if _is_users_module(one) or (one.__name__ + ".").startswith(_PACKAGE):
+        if _is_users_module(one) or (_name_of(one) + ".").startswith(_PACKAGE):
             self._holders.append((vars(one), name))
         elif one is random:
             return [(random.random, name)]  # which all functions of this module draw from
@@ -677,8 +677,13 @@ def _is_of_itertools(one: Any) -> bool:
     return type(one).__module__ == "itertools"
 
 
+def _name_of(module: ModuleType) -> str:
+    """What a module is called: those of the package that compute have no name (core/quiet.py)."""
+    return module.__name__ or _PACKAGE[:-1]
+
+
 def _is_users_module(module: ModuleType) -> bool:
-    first = module.__name__.partition(".")[0]
+    first = _name_of(module).partition(".")[0]
     return first == "__main__" or not (first in _NOT_WATCHED or first in sys.stdlib_module_names)
 
 

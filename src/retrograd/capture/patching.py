@@ -257,6 +257,11 @@ def _all_places() -> list[Places]:
     return places
 
 
+def how_many_modules() -> int:
+    """In so many modules names stand for kernels; the package imports some when they are first needed."""
+    return len(_all_places())
+
+
 # ----------------------------------------------------------------------------------------------------------- generators
 
 _DRAWS = (
