@@ -156,6 +156,7 @@ STEPS = {
     "histogram": lambda x: torch.histogram(x, 4, range=(0.0, 1.0)).hist,
     "second derivatives of cross entropy": gradient_of(lambda x: F.cross_entropy(x, WRITTEN), True),
     "and of several labels": gradient_of(lambda x: F.multilabel_margin_loss(x, WRITTEN.expand(3, 3)), True),
+    "a power of complex numbers": gradient_of(lambda x: ((x * (3.3 + 1.7j)) ** 1.5).sum().abs()),
     "the gradient of a sum, as it lies": gradient_of(lambda x: (x.t().clone().t() * 2).sin().sum(), True),
 }
 
