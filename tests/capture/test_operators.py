@@ -224,3 +224,10 @@ assert step.source
 )
 def test_what_is_imported_while_a_step_is_recorded(step: str) -> None:
     subprocess.run([sys.executable, "-c", FIRST.format(step=step)], check=True)
+
+
+def test_functions_without_the_name_of_a_module() -> None:
+    """Kernels stand behind such ones once a tensor is there whose dtype is for storing alone."""
+    before = "import retrograd as torch\nnarrow = torch.tensor([1], dtype=torch.uint64)"
+    program = FIRST.format(step="lambda x: (x @ matrix).exp()").replace("import retrograd as torch", before)
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -57,7 +57,7 @@ class Entry:
         self._owned: dict[int, list[np.ndarray]] = {}
         self.written: list[tuple[int, np.ndarray]] = []
         #: May it matter whose memory the arguments are?
-        self._asks_for_memory: bool = len(recording.taken) < len(recording.shared)
+        self._asks_for_memory: bool = len(recording.taken) < len(recording.shared) or recording.places is not None
         arguments = {id(tensor) for tensor in recording.tensors}
         known = dict(recording.recorder.swapped)
         for tensor in recording.world.tensors:  # whose shape, or what else they are, may have been looked at

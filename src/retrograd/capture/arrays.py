@@ -108,6 +108,9 @@ class RecordedArray:
     def fill(self, value: Any) -> None:
         self.recorder.write(self, ..., value)
 
+    def __deepcopy__(self, memo: Any) -> Any:  # (which a call must not hold)
+        return self.recorder.call(np.ndarray.copy, (self, "K"), {}, name="copy")
+
     # ----------------------------------------------------------------------------------------- what needs its values
 
     def _interface(self) -> Any:
@@ -217,7 +220,7 @@ for _name in (
     "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod", "cumsum",
     "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape", "round",
     "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "transpose", "var", "view", "put",
-    "byteswap", "partition", "__copy__", "__deepcopy__",
+    "byteswap", "partition", "__copy__",
 ):  # fmt: skip
     setattr(RecordedArray, _name, _method(_name))
 del _name

@@ -207,7 +207,7 @@ class World:
         attributes = getattr(one, "__dict__", None)
         if attributes.__class__ is dict and "__wrapped__" in attributes:  # something before a function
             return [(attributes["__wrapped__"], name)]
-        if type(one).__module__.startswith(_PACKAGE) and not isinstance(one, Generator):
+        if _is_of_the_package(type(one)) and not isinstance(one, Generator):
             # The package may fill in what it needs; it has to be the same from then on.
             if attributes.__class__ is dict:
                 found = {key: value for key, value in attributes.items() if not isinstance(value, _CONTAINERS)}
@@ -625,7 +625,7 @@ def _told(file: Any) -> Any:
 
 def _steps_by_itself(one: Any) -> bool:
     """Is it an optimizer whose step is repeated as it is: one of the package's, or one that a scheduler counts?"""
-    return isinstance(one, Optimizer) and (type(one).__module__.startswith(_PACKAGE) or "step" in vars(one))
+    return isinstance(one, Optimizer) and (_is_of_the_package(type(one)) or "step" in vars(one))
 
 
 def _content(one: Any) -> Any:
@@ -689,7 +689,12 @@ def _is_users_module(module: ModuleType) -> bool:
 
 def _is_of_the_user(cls: type) -> bool:
     """Is it a class of a program, and not one of Python, NumPy or this package?"""
-    return _is_a_users(getattr(cls, "__module__", None) or "")
+    return _is_a_users(getattr(cls, "__module__", None) or _PACKAGE)
+
+
+def _is_of_the_package(cls: type) -> bool:
+    """Is it a class of this package? Those that modules without a name make have none either (core/quiet.py)."""
+    return (cls.__module__ or _PACKAGE).startswith(_PACKAGE)
 
 
 @functools.lru_cache(4096)

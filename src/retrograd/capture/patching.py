@@ -76,7 +76,7 @@ def _bare(function: Any) -> Any:
     """The kernel itself, behind what looks at dtypes (ops/stored_dtypes.py) or devices (kernels/libraries.py)."""
     # (Not by `__dict__`, which every function would have from then on.)
     while function.__class__ is FunctionType and hasattr(function, "__wrapped__"):
-        if function.__module__.startswith(f"{_PACKAGE}.kernels."):
+        if (function.__module__ or "").startswith(f"{_PACKAGE}.kernels."):
             break  # a kernel in two parts
         function = function.__wrapped__  # type: ignore[attr-defined]
     return function
@@ -422,7 +422,8 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
     recorder.busy += 1
     state.observers, state.interceptor = (), None
     try:
-        result = method(optimizer)
+        with _real_numbers(recorder, optimizer):
+            result = method(optimizer)
     finally:
         state.observers, state.interceptor = observers, interceptor
         recorder.busy -= 1
@@ -441,6 +442,20 @@ def _unbox(recorder: Recorder, tensor: Any) -> None:
         tensor._memory_ = tensor._memory_.array
 
 
+@contextlib.contextmanager
+def _real_numbers(recorder: Recorder, optimizer: Any) -> Iterator[None]:
+    """The numbers of an optimizer that are tensors, such as a learning rate, have their own arrays meanwhile."""
+    numbers = [one for group in optimizer.param_groups for one in group.values() if isinstance(one, Tensor)]
+    taken = [one for one in numbers if one._memory_.__class__ is RecordedArray]
+    for one in taken:
+        _unbox(recorder, one)
+    try:
+        yield
+    finally:
+        for one in taken:
+            recorder.take(one, is_used=False)
+
+
 @functools.cache
 def _scheduler_step(method: Any) -> Any:
     def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
@@ -451,7 +466,8 @@ def _scheduler_step(method: Any) -> Any:
             recorder.steps.append((part, part.state()))
         recorder.busy += 1
         try:
-            result = method(scheduler, *args, **kwargs)
+            with _real_numbers(recorder, scheduler.optimizer):
+                result = method(scheduler, *args, **kwargs)
         finally:
             recorder.busy -= 1
         recorder.python(method, (scheduler, *args), kwargs, "scheduler.step", (), ())

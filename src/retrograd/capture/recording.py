@@ -134,8 +134,8 @@ class Recorder(KnownMemory):
 
     # -------------------------------------------------------------------------------------------- tensors of the world
 
-    def take(self, tensor: Any) -> None:
-        """Have a tensor of the world hold a recorded array."""
+    def take(self, tensor: Any, is_used: bool = True) -> None:
+        """Have a tensor of the world hold a recorded array; storages have numbers in the order of their first uses."""
         array = tensor._memory_
         if array.__class__ is not np.ndarray:
             if array.__class__ is not RecordedArray:
@@ -151,7 +151,8 @@ class Recorder(KnownMemory):
             self.note_version(tensor)
             if grad is not None:
                 self.note_version(grad)
-        self.value(array)
+        if is_used:
+            self.value(array)
         tensor._memory_ = self.box(array)
         _expect(tensor, RecordedArray)
 
