@@ -623,3 +623,19 @@ def test_where_arguments_lie_is_watched_if_a_step_asks():
         return [step(parts[call // 4]) for call in range(8)]
 
     compare(script)
+
+
+@pytest.mark.parametrize("read", [lambda w: w.tolist(), lambda w: w.grad.tolist()])
+def test_values_that_are_read_after_an_optimizers_step(read):
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.0)  # as schedules begin that warm up
+
+    @torch.capture
+    def step(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+        return x * read(weight)[0]
+
+    with pytest.raises(CaptureError, match=r"cannot capture tolist\(\)"):
+        step(torch.ones(3))

@@ -389,6 +389,7 @@ def _own_step(optimizer: Any, method: Any) -> Any:
 def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
     """An optimizer's step is repeated as it is, with its own numbers: learning rates and counts of steps may change."""
     reads, writes, grads = [], [], []
+    boxed = _boxed_ones(recorder, optimizer)
     for group in optimizer.param_groups:
         for param in group["params"]:
             _unbox(recorder, param)
@@ -434,7 +435,19 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
             recorder.live_writes[id(counter)] = recorder.live_writes.get(id(counter), 0) + more
     call = recorder.python(method, (optimizer,), {}, f"{type(optimizer).__name__}.step", reads, writes)
     call.kwargs = {"grads": [(param, None if grad is None else recorder.value(grad._memory_)) for param, grad in grads]}
+    for one in boxed:  # whose values may be looked at again
+        if one._memory_.__class__ is np.ndarray:
+            one._memory_ = recorder.box(one._memory_)
     return result
+
+
+def _boxed_ones(recorder: Recorder, optimizer: Any) -> list[Any]:
+    """What an optimizer and its hooks meet while it makes a step, of that which holds a recorded array."""
+    params = [param for group in optimizer.param_groups for param in group["params"]]
+    state = [one for entries in optimizer.state.values() if isinstance(entries, dict) for one in entries.values()]
+    found = [*params, *[param.grad for param in params], *state, *[tensor for tensor, _ in recorder.swapped.values()]]
+    found = [one for one in found if isinstance(one, Tensor) and one._memory_.__class__ is RecordedArray]
+    return list({id(one): one for one in found}.values())
 
 
 def _unbox(recorder: Recorder, tensor: Any) -> None:

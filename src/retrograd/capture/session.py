@@ -336,7 +336,7 @@ class Recording:
         if leaf._special_ is not None or not isinstance(array, (np.ndarray, RecordedArray)):
             raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
         if leaf.__class__ is not Tensor:
-            raise refuse(f"a result of class {type(leaf).__name__} that was made inside", "return a plain tensor")
+            raise refuse(f"a result of class {type(leaf).__name__} that was made inside", "return a plain tensor (resolve_conj())")
         value = recorder.known(array)
         node = history(leaf)
         if node is not None and not recorder.is_freed(node):
