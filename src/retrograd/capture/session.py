@@ -17,6 +17,7 @@ from ..kernels.promotion import is_stored
 from ..nn import Module
 from ..nn.utils.parametrize import _cache as cached_parametrizations
 from ..tensor import Tensor
+from ..tensor.lazy_conjugation import LazyTensor
 from ..utils._pytree import TreeSpec, tree_flatten
 from .arguments import Given, history, modes
 from .arrays import RecordedArray
@@ -336,7 +337,10 @@ class Recording:
         if leaf._special_ is not None or not isinstance(array, (np.ndarray, RecordedArray)):
             raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
         if leaf.__class__ is not Tensor:
-            raise refuse(f"a result of class {type(leaf).__name__} that was made inside", "return a plain tensor (resolve_conj())")
+            raise refuse(
+                f"a result of class {type(leaf).__name__} that was made inside",
+                "return its resolve_conj().resolve_neg()" if isinstance(leaf, LazyTensor) else "return a plain tensor",
+            )
         value = recorder.known(array)
         node = history(leaf)
         if node is not None and not recorder.is_freed(node):
