@@ -231,3 +231,22 @@ def test_functions_without_the_name_of_a_module() -> None:
     before = "import retrograd as torch\nnarrow = torch.tensor([1], dtype=torch.uint64)"
     program = FIRST.format(step="lambda x: (x @ matrix).exp()").replace("import retrograd as torch", before)
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_view_that_is_taken_again_of_another_layout() -> None:
+    def script(capture: Any) -> list[Any]:
+        weight = torch.ones(2, 3, 3).mT.clone(memory_format=torch.preserve_format).requires_grad_()
+
+        def step(x: Any) -> Any:
+            part = (weight.mT * x)[..., 0].as_strided((2, 3), (9, 3), 0) * 1
+            whole = weight * x
+            view = whole.as_strided((2, 3), (9, 1), 0)
+            view.mul_(2)
+            weight.grad = None
+            (whole.sum() + part.sum()).backward()
+            return whole.detach(), view.detach()
+
+        captured = capture(step)
+        return [[captured(torch.full((3,), float(call))), weight.grad] for call in range(5)]
+
+    compare(script)

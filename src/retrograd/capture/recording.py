@@ -40,7 +40,7 @@ from .arrays import PAIRS, RecordedArray, unboxed
 from .errors import refuse
 from .kernel_kinds import is_sized_by_values, refuses_values
 from .known_memory import KnownMemory
-from .values import Call, Storage, Value
+from .values import Call, Storage, Value, address, bounds, bytes_of
 
 _NODES = "retrograd._generated.nodes"
 _NAMES: dict[Any, str] = {ufunc: f"np.{ufunc.__name__}" for ufunc in PAIRS}
@@ -608,7 +608,7 @@ class Recorder(KnownMemory):
                 fresh.append(value)
             else:
                 if not tree.flags.writeable and value.storage.array.flags.writeable:
-                    tree.flags.writeable = True
+                    tree = _writable(tree, value.storage.array)
                 fresh.append(None if value.storage not in [v.storage for v in fresh if v is not None] else value)
             return self.box(tree, value)
         if tree.__class__ in (tuple, list):
@@ -727,6 +727,18 @@ def _is_equal(one: Any, two: Any) -> bool:
     if kind is Value:
         return two.__class__ is Value and one.key == two.key
     return kind is two.__class__ and (kind is tuple or isinstance(one, np.dtype)) and one == two
+
+
+def _writable(view: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """A view of what was handed over read-only, as one that may be written to, in memory of `owner`."""
+    try:
+        view.flags.writeable = True
+    except ValueError:  # its own base is read-only for good
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        start = address(view) - bounds(owner)[0]
+        view = np.ndarray(view.shape, view.dtype, bytes_of(owner), start, view.strides)  # type: ignore[arg-type]
+    return view
 
 
 def _has_arrays(tree: Any) -> bool:
