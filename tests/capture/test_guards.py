@@ -1,5 +1,6 @@
 """Each guard of captured programs: what changes is seen, and leads to another program or to an error."""
 
+import copy
 from collections import deque
 from types import ModuleType
 
@@ -482,3 +483,159 @@ def test_attributes_that_no_function_names_may_change():
         trainer.calls += 1
         assert torch.equal(f(torch.full((2,), float(value))), torch.full((2,), float(value)))
     assert programs() == 1
+
+
+READS = {
+    "item": lambda t: t.item(),
+    "float": float,
+    "an index": lambda t: [1, 2, 3, 4, 5][t],
+    "tolist": lambda t: t.tolist(),
+    "a format": lambda t: float(f"{t:.1f}"),
+    "str": lambda t: len(str(t)),
+    "a fill value": lambda t: torch.full((3,), t),
+    "an entry": lambda t: torch.tensor([t, t, t]),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_values_that_are_read_before_an_operator_sees_the_tensor(name):
+    read, state = READS[name], torch.tensor(2)
+
+    @torch.capture
+    def step(x):
+        return x * read(state)
+
+    with pytest.raises(CaptureError, match=r"cannot capture .* at .*test_guards.py:\d+ in"):
+        step(torch.ones(3))
+
+
+@pytest.mark.parametrize("whose", ["argument", "world"])
+def test_values_of_gradients_that_are_read(whose):
+    leaf = torch.ones(3, requires_grad=True)
+    leaf.grad = torch.ones(3)
+
+    @torch.capture
+    def step(x, w):
+        return x * (w if whose == "argument" else leaf).grad.tolist()[0]
+
+    with pytest.raises(CaptureError, match=r"cannot capture tolist\(\)"):
+        step(torch.ones(3), leaf)
+
+
+def test_learning_rates_that_are_tensors_are_live():
+    def script(capture):
+        rate, model = torch.tensor(0.5), nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+
+        def step(x):
+            optimizer.zero_grad()
+            model(x).square().sum().backward()
+            optimizer.step()
+            rate.mul_(0.5)
+
+        captured = capture(step)
+        for call in range(6):
+            if call == 4:
+                rate.fill_(0.125)
+            captured(torch.full((1, 3), float(call)))
+        return rate, list(model.parameters())
+
+    compare(script)
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_requires_grad_of_the_world_that_a_step_changes_is_refused(flag):
+    state = torch.ones(3, requires_grad=not flag)
+
+    @torch.capture
+    def step(x):
+        state.requires_grad_(flag)
+        return x * 2
+
+    with pytest.raises(CaptureError, match="requires_grad of a tensor of shape"):
+        step(torch.ones(3))
+    assert state.requires_grad is not flag
+
+
+def test_flags_that_are_put_back_are_as_they_were():
+    """As GANs do it."""
+
+    def script(capture):
+        judge, maker = nn.Linear(2, 1), nn.Linear(3, 2)
+
+        def step(x):
+            judge.requires_grad_(False)
+            maker.zero_grad()
+            judge(maker(x)).sum().backward()
+            judge.requires_grad_(True)
+
+        captured = capture(step)
+        for call in range(5):
+            captured(torch.full((1, 3), float(call)))
+        return [one.grad for one in maker.parameters()], [one.requires_grad for one in judge.parameters()]
+
+    compare(script)
+
+
+@pytest.mark.parametrize("whose", ["argument", "world"])
+def test_histories_that_stay_are_refused(whose):
+    weight, state = torch.ones(3, requires_grad=True), torch.zeros(3)
+
+    @torch.capture
+    def step(x):
+        (x if whose == "argument" else state).mul_(weight)
+
+    given = torch.ones(3)
+    with pytest.raises(CaptureError, match="cannot capture a step that changes"):
+        step(given)
+    assert not given.requires_grad
+    assert not state.requires_grad
+
+
+def test_a_gradient_that_is_an_argument_is_refused():
+    weight = torch.ones(3, requires_grad=True)
+
+    @torch.capture
+    def step(x):
+        weight.grad = x
+
+    with pytest.raises(CaptureError, match=r"a \.grad that is memory of an argument"):
+        step(torch.ones(3))
+    assert weight.grad is None
+
+
+def test_copies_of_tensors_that_no_operator_has_seen():
+    def script(capture):
+        state, found = torch.ones(3), []
+        step = capture(lambda x: x * copy.deepcopy([state])[0])
+        for call in range(7):
+            found.append(step(torch.ones(3)))
+            state.add_(call // 4)
+        return found
+
+    compare(script)
+
+
+def test_where_arguments_lie_is_watched_if_a_step_asks():
+    def script(capture):
+        step = capture(lambda x: x * x.storage_offset())
+        parts = [torch.ones(9)[:3], torch.ones(12)[4:7]]
+        return [step(parts[call // 4]) for call in range(8)]
+
+    compare(script)
+
+
+@pytest.mark.parametrize("read", [lambda w: w.tolist(), lambda w: w.grad.tolist()])
+def test_values_that_are_read_after_an_optimizers_step(read):
+    weight = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.0)  # as schedules begin that warm up
+
+    @torch.capture
+    def step(x):
+        optimizer.zero_grad()
+        (weight * x).sum().backward()
+        optimizer.step()
+        return x * read(weight)[0]
+
+    with pytest.raises(CaptureError, match=r"cannot capture tolist\(\)"):
+        step(torch.ones(3))

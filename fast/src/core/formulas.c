@@ -93,7 +93,7 @@ static PyObject *saved_tensor(Expression *e, Evaluation *run)
         return NULL;
     }
     if (is_plain(saved) && is_as_saved(saved)) return Py_XNewRef(run->tensors ? saved : SLOT(saved, Tensor, _numbers_));
-    if (PyArray_CheckExact(saved)) /* what a kernel gave beside its result */
+    if (PyArray_CheckExact(saved) || is_recorded(saved)) /* what a kernel gave beside its result */
         return run->tensors ? tensor_of(Py_NewRef(saved)) : Py_NewRef(saved);
     return unpacked(e, run, run->tensors ? core.unpack_tensor : core.unpack_array, saved, NULL);
 }

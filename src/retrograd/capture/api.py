@@ -33,7 +33,7 @@ from .graphed import GraphEntry, GraphRecording
 from .memory import Memory
 from .moving import moving_parts
 from .native import write
-from .patching import one_at_a_time, without_collections
+from .patching import how_many_modules, one_at_a_time, without_collections
 from .session import NeedsGraph, Output, Recording, is_free, other_grads, other_memory, owned_by
 from .values import Value
 
@@ -57,7 +57,7 @@ class Entry:
         self._owned: dict[int, list[np.ndarray]] = {}
         self.written: list[tuple[int, np.ndarray]] = []
         #: May it matter whose memory the arguments are?
-        self._asks_for_memory: bool = len(recording.taken) < len(recording.shared)
+        self._asks_for_memory: bool = len(recording.taken) < len(recording.shared) or recording.places is not None
         arguments = {id(tensor) for tensor in recording.tensors}
         known = dict(recording.recorder.swapped)
         for tensor in recording.world.tensors:  # whose shape, or what else they are, may have been looked at
@@ -517,7 +517,9 @@ class Captured:
         if any([call.kind == "check" for call in earlier]):
             earlier = []  # a program may be made of this recording as well
         try:
-            recording = Recording(self.function, args, kwargs, tensors, self.split, self.backend == "native", earlier)
+            recording = _recorded(
+                Recording, self.function, args, kwargs, tensors, self.split, self.backend == "native", earlier
+            )
         except NeedsGraph:
             return self._record_graph(args, kwargs, tensors, key)
         result, recording.result = recording.result, None
@@ -552,7 +554,8 @@ class Captured:
     def _record_graph(self, args: Any, kwargs: Any, tensors: list[Any], key: Any) -> Any:
         """The results can be differentiated: rehearse forward and backward pass, twice, and run what came of it."""
         first, second = (
-            GraphRecording(self.function, args, kwargs, tensors, self.split, self.backend == "native") for _ in range(2)
+            _recorded(GraphRecording, self.function, args, kwargs, tensors, self.split, self.backend == "native")
+            for _ in range(2)
         )
         found = difference(first.recorder, second.recorder)
         if found is not None:
@@ -580,6 +583,21 @@ class Captured:
         if isinstance(self._last, device.DeviceEntry):
             return device.explained(self._last)
         return explained(self._last)
+
+
+def _recorded(kind: Any, *args: Any) -> Any:
+    """A recording. It is made again if modules of the package came in meanwhile, whose kernels it has not seen."""
+    while True:
+        known = how_many_modules()
+        try:
+            recording = kind(*args)
+        except CaptureError:
+            if how_many_modules() == known:
+                raise
+        else:
+            if how_many_modules() == known:
+                return recording
+            recording.undo()
 
 
 def _differs(difference: str | None) -> CaptureError:

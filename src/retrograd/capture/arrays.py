@@ -108,6 +108,9 @@ class RecordedArray:
     def fill(self, value: Any) -> None:
         self.recorder.write(self, ..., value)
 
+    def __deepcopy__(self, memo: Any) -> Any:  # (which a call must not hold)
+        return self.recorder.call(np.ndarray.copy, (self, "K"), {}, name="copy")
+
     # ----------------------------------------------------------------------------------------- what needs its values
 
     def _interface(self) -> Any:
@@ -141,8 +144,13 @@ class RecordedArray:
     __reduce__: Any = _refused("__reduce__", "pickling")
 
 
+#: What NumPy's ``**`` is for these exponents, of numbers with a point.
+_POWERS: dict[Any, Any] = {0.5: np.sqrt, 1: np.positive, 2: np.square, -1: np.reciprocal}
+
+
 def _operator(ufunc: Any, reflected: bool = False, in_place: bool = False) -> Any:
     is_pair = ufunc in PAIRS and not in_place
+    is_power = ufunc is np.power and not reflected
 
     def operator(self: Any, other: Any) -> Any:
         if not isinstance(other, (RecordedArray, np.ndarray, np.generic, int, float, complex)):
@@ -152,7 +160,10 @@ def _operator(ufunc: Any, reflected: bool = False, in_place: bool = False) -> An
             result = self.recorder.pair(ufunc, *operands)
             if result is not None:
                 return result
-        return self.recorder.ufunc(ufunc, "__call__", operands, {"out": (self,)} if in_place else {})
+        out = {"out": (self,)} if in_place else {}
+        if is_power and other.__class__ in (int, float) and other in _POWERS and self.dtype.kind in "fc":
+            return self.recorder.ufunc(_POWERS[other], "__call__", (self,), out)
+        return self.recorder.ufunc(ufunc, "__call__", operands, out)
 
     return operator
 
@@ -209,7 +220,7 @@ for _name in (
     "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod", "cumsum",
     "diagonal", "dot", "flatten", "max", "mean", "min", "nonzero", "prod", "ravel", "repeat", "reshape", "round",
     "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "transpose", "var", "view", "put",
-    "byteswap", "partition", "__copy__", "__deepcopy__",
+    "byteswap", "partition", "__copy__",
 ):  # fmt: skip
     setattr(RecordedArray, _name, _method(_name))
 del _name

@@ -97,10 +97,12 @@ class GraphRecording(Recording):
         if any(one is stand_in for one in flat for stand_in in stand_ins):
             raise refuse("a function that returns its argument", "return a clone() of it")
         self.differentiable = [position for position, one in enumerate(flat) if one.requires_grad]
-        self.parameters = [
+        leaves = [
             tensor for tensor, _ in recorder.swapped.values()
             if tensor.requires_grad and history(tensor) is None and not any(tensor is one for one in stand_ins)
         ]  # fmt: skip
+        reached = [_reached(flat[position], leaves) for position in self.differentiable]
+        self.parameters = [one for i, one in enumerate(leaves) if any([found[i] for found in reached])]
         self.inputs = [one for one in stand_ins if one.requires_grad]
         middle = Call("middle", "middle", None, (), {})
         middle.impure = True

@@ -207,7 +207,7 @@ class World:
         attributes = getattr(one, "__dict__", None)
         if attributes.__class__ is dict and "__wrapped__" in attributes:  # something before a function
             return [(attributes["__wrapped__"], name)]
-        if type(one).__module__.startswith(_PACKAGE) and not isinstance(one, Generator):
+        if _is_of_the_package(type(one)) and not isinstance(one, Generator):
             # The package may fill in what it needs; it has to be the same from then on.
             if attributes.__class__ is dict:
                 found = {key: value for key, value in attributes.items() if not isinstance(value, _CONTAINERS)}
@@ -222,7 +222,7 @@ class World:
         return []
 
     def _python_module(self, one: ModuleType, name: str) -> list[tuple[Any, str]]:
-        if _is_users_module(one) or (one.__name__ + ".").startswith(_PACKAGE):
+        if _is_users_module(one) or (_name_of(one) + ".").startswith(_PACKAGE):
             self._holders.append((vars(one), name))
         elif one is random:
             return [(random.random, name)]  # which all functions of this module draw from
@@ -625,7 +625,7 @@ def _told(file: Any) -> Any:
 
 def _steps_by_itself(one: Any) -> bool:
     """Is it an optimizer whose step is repeated as it is: one of the package's, or one that a scheduler counts?"""
-    return isinstance(one, Optimizer) and (type(one).__module__.startswith(_PACKAGE) or "step" in vars(one))
+    return isinstance(one, Optimizer) and (_is_of_the_package(type(one)) or "step" in vars(one))
 
 
 def _content(one: Any) -> Any:
@@ -677,14 +677,24 @@ def _is_of_itertools(one: Any) -> bool:
     return type(one).__module__ == "itertools"
 
 
+def _name_of(module: ModuleType) -> str:
+    """What a module is called: those of the package that compute have no name (core/quiet.py)."""
+    return module.__name__ or _PACKAGE[:-1]
+
+
 def _is_users_module(module: ModuleType) -> bool:
-    first = module.__name__.partition(".")[0]
+    first = _name_of(module).partition(".")[0]
     return first == "__main__" or not (first in _NOT_WATCHED or first in sys.stdlib_module_names)
 
 
 def _is_of_the_user(cls: type) -> bool:
     """Is it a class of a program, and not one of Python, NumPy or this package?"""
-    return _is_a_users(getattr(cls, "__module__", None) or "")
+    return _is_a_users(getattr(cls, "__module__", None) or _PACKAGE)
+
+
+def _is_of_the_package(cls: type) -> bool:
+    """Is it a class of this package? Those that modules without a name make have none either (core/quiet.py)."""
+    return (cls.__module__ or _PACKAGE).startswith(_PACKAGE)
 
 
 @functools.lru_cache(4096)

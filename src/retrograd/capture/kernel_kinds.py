@@ -6,6 +6,7 @@ from .values import Call
 
 #: Kernels of these modules look at sizes and dtypes alone where they return numbers.
 _METADATA = {
+    "einsum",
     "storage",
     "dims",
     "creation",
@@ -28,7 +29,7 @@ _LOOKING = {
 #: Kernels whose result's size hangs on values.
 _SIZED_BY_VALUES = {
     "nonzero", "unique", "unique_dim", "unique_consecutive", "masked_select", "bincount", "repeat_interleave",
-    "argwhere", "nonzero_numpy", "unique_parts", "histogram", "histogramdd",
+    "argwhere", "nonzero_numpy", "unique_parts",
 }  # fmt: skip
 
 

@@ -28,7 +28,7 @@ _SEEN_THROUGH = {"activation", "arithmetic", "powers", "trigonometry", "comparis
 
 #: Kernels of them that have a polynomial of their own for float32, and else load SciPy's functions.
 _BY_ERF = {kernels.gelu, kernels.gelu_backward}
-_BITS = {1: np.uint8, 4: np.uint32, 8: np.uint64}
+_BITS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.dtype("u8,u8")}
 
 
 def _array(x: Any) -> Any:

@@ -77,7 +77,7 @@ def _bare(function: Any) -> Any:
     """The kernel itself, behind what looks at dtypes (ops/stored_dtypes.py) or devices (kernels/libraries.py)."""
     # (Not by `__dict__`, which every function would have from then on.)
     while function.__class__ is FunctionType and hasattr(function, "__wrapped__"):
-        if function.__module__.startswith(f"{_PACKAGE}.kernels."):
+        if (function.__module__ or "").startswith(f"{_PACKAGE}.kernels."):
             break  # a kernel in two parts
         function = function.__wrapped__  # type: ignore[attr-defined]
     return function
@@ -272,6 +272,11 @@ def _all_places() -> list[Places]:
     return places
 
 
+def how_many_modules() -> int:
+    """In so many modules names stand for kernels; the package imports some when they are first needed."""
+    return len(_all_places())
+
+
 # ----------------------------------------------------------------------------------------------------------- generators
 
 _DRAWS = (
@@ -399,6 +404,7 @@ def _own_step(optimizer: Any, method: Any) -> Any:
 def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
     """An optimizer's step is repeated as it is, with its own numbers: learning rates and counts of steps may change."""
     reads, writes, grads = [], [], []
+    boxed = _boxed_ones(recorder, optimizer)
     for group in optimizer.param_groups:
         for param in group["params"]:
             _unbox(recorder, param)
@@ -432,7 +438,8 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
     recorder.busy += 1
     state.observers, state.interceptor = (), None
     try:
-        result = method(optimizer)
+        with _real_numbers(recorder, optimizer):
+            result = method(optimizer)
     finally:
         state.observers, state.interceptor = observers, interceptor
         recorder.busy -= 1
@@ -443,12 +450,38 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
             recorder.live_writes[id(counter)] = recorder.live_writes.get(id(counter), 0) + more
     call = recorder.python(method, (optimizer,), {}, f"{type(optimizer).__name__}.step", reads, writes)
     call.kwargs = {"grads": [(param, None if grad is None else recorder.value(grad._memory_)) for param, grad in grads]}
+    for one in boxed:  # whose values may be looked at again
+        if one._memory_.__class__ is np.ndarray:
+            one._memory_ = recorder.box(one._memory_)
     return result
+
+
+def _boxed_ones(recorder: Recorder, optimizer: Any) -> list[Any]:
+    """What an optimizer and its hooks meet while it makes a step, of that which holds a recorded array."""
+    params = [param for group in optimizer.param_groups for param in group["params"]]
+    state = [one for entries in optimizer.state.values() if isinstance(entries, dict) for one in entries.values()]
+    found = [*params, *[param.grad for param in params], *state, *[tensor for tensor, _ in recorder.swapped.values()]]
+    found = [one for one in found if isinstance(one, Tensor) and one._memory_.__class__ is RecordedArray]
+    return list({id(one): one for one in found}.values())
 
 
 def _unbox(recorder: Recorder, tensor: Any) -> None:
     if tensor._memory_.__class__ is RecordedArray:
         tensor._memory_ = tensor._memory_.array
+
+
+@contextlib.contextmanager
+def _real_numbers(recorder: Recorder, optimizer: Any) -> Iterator[None]:
+    """The numbers of an optimizer that are tensors, such as a learning rate, have their own arrays meanwhile."""
+    numbers = [one for group in optimizer.param_groups for one in group.values() if isinstance(one, Tensor)]
+    taken = [one for one in numbers if one._memory_.__class__ is RecordedArray]
+    for one in taken:
+        _unbox(recorder, one)
+    try:
+        yield
+    finally:
+        for one in taken:
+            recorder.take(one, is_used=False)
 
 
 @functools.cache
@@ -461,7 +494,8 @@ def _scheduler_step(method: Any) -> Any:
             recorder.steps.append((part, part.state()))
         recorder.busy += 1
         try:
-            result = method(scheduler, *args, **kwargs)
+            with _real_numbers(recorder, scheduler.optimizer):
+                result = method(scheduler, *args, **kwargs)
         finally:
             recorder.busy -= 1
         recorder.python(method, (scheduler, *args), kwargs, "scheduler.step", (), ())

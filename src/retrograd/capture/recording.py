@@ -40,7 +40,7 @@ from .arrays import PAIRS, RecordedArray, unboxed
 from .errors import refuse
 from .kernel_kinds import is_sized_by_values, refuses_values
 from .known_memory import KnownMemory
-from .values import Call, Storage, Value
+from .values import Call, Storage, Value, address, bounds, bytes_of
 
 _NODES = "retrograd._generated.nodes"
 _NAMES: dict[Any, str] = {ufunc: f"np.{ufunc.__name__}" for ufunc in PAIRS}
@@ -134,8 +134,8 @@ class Recorder(KnownMemory):
 
     # -------------------------------------------------------------------------------------------- tensors of the world
 
-    def take(self, tensor: Any) -> None:
-        """Have a tensor of the world hold a recorded array."""
+    def take(self, tensor: Any, is_used: bool = True) -> None:
+        """Have a tensor of the world hold a recorded array; storages have numbers in the order of their first uses."""
         array = tensor._memory_
         if array.__class__ is not np.ndarray:
             if array.__class__ is not RecordedArray:
@@ -151,7 +151,8 @@ class Recorder(KnownMemory):
             self.note_version(tensor)
             if grad is not None:
                 self.note_version(grad)
-        self.value(array)
+        if is_used:
+            self.value(array)
         tensor._memory_ = self.box(array)
         _expect(tensor, RecordedArray)
 
@@ -607,7 +608,7 @@ class Recorder(KnownMemory):
                 fresh.append(value)
             else:
                 if not tree.flags.writeable and value.storage.array.flags.writeable:
-                    tree.flags.writeable = True
+                    tree = _writable(tree, value.storage.array)
                 fresh.append(None if value.storage not in [v.storage for v in fresh if v is not None] else value)
             return self.box(tree, value)
         if tree.__class__ in (tuple, list):
@@ -726,6 +727,18 @@ def _is_equal(one: Any, two: Any) -> bool:
     if kind is Value:
         return two.__class__ is Value and one.key == two.key
     return kind is two.__class__ and (kind is tuple or isinstance(one, np.dtype)) and one == two
+
+
+def _writable(view: np.ndarray, owner: np.ndarray) -> np.ndarray:
+    """A view of what was handed over read-only, as one that may be written to, in memory of `owner`."""
+    try:
+        view.flags.writeable = True
+    except ValueError:  # its own base is read-only for good
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        start = address(view) - bounds(owner)[0]
+        view = np.ndarray(view.shape, view.dtype, bytes_of(owner), start, view.strides)  # type: ignore[arg-type]
+    return view
 
 
 def _has_arrays(tree: Any) -> bool:

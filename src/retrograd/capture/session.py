@@ -13,9 +13,11 @@ from ..autograd.intercept import observing
 from ..core import compiled, dtypes
 from ..core.state import local
 from ..core.version_counter import version_counter
+from ..kernels.promotion import is_stored
 from ..nn import Module
 from ..nn.utils.parametrize import _cache as cached_parametrizations
 from ..tensor import Tensor
+from ..tensor.lazy_conjugation import LazyTensor
 from ..utils._pytree import TreeSpec, tree_flatten
 from .arguments import Given, history, modes
 from .arrays import RecordedArray
@@ -28,6 +30,10 @@ from .values import Call, Value, address, bounds
 
 #: Stands for a ``.grad`` that has to be there, whatever it is.
 SOME: Any = object()
+#: By these names a tensor says where it lies in memory that is more than its own.
+_PLACES = frozenset(("storage_offset", "storage", "untyped_storage", "typed_storage"))
+#: By these names values are looked at.
+_READERS = frozenset(("item", "tolist", "float", "int", "bool", "complex", "str", "repr", "deepcopy"))
 
 
 class Output:
@@ -86,6 +92,11 @@ class Recording:
         self.result: Any = None
         self._grads_before: dict[int, tuple[Any, Any]] = {}
         self._required_before: list[bool] = [tensor.requires_grad for tensor in tensors]
+        self._required_of_the_world: list[bool] = [tensor.requires_grad for tensor in self.world.tensors]
+        #: Where arguments lie in memory that is more than theirs, if the function may ask.
+        self.places: list[Any] | None = None
+        if not self.world.names.isdisjoint(_PLACES):
+            self.places = _places(tensors)
         for tensor in (*self.world.tensors, *tensors):
             self._note_grad(tensor)
         self._run(function, args, kwargs)
@@ -166,6 +177,21 @@ class Recording:
             self.arguments.append(recorder.value(tensor._memory_))
             recorder.take(tensor)
             recorder.swapped[id(tensor)] = tensor, array
+        self._take_world()
+
+    def _take_world(self) -> None:
+        """Take the tensors of the world that are known already: a value may be looked at before any operator sees it.
+
+        (One with a history is refused by the first operator that does.)
+        """
+        found = self.world.tensors
+        if "grad" in self.world.names and not self.world.names.isdisjoint(_READERS):
+            found = [*found, *[grad for _, grad in self._grads_before.values() if grad is not None]]
+        for tensor in found:
+            array = tensor._memory_
+            if array.__class__ is np.ndarray and tensor._special_ is None and not is_stored(array.dtype):
+                if history(tensor) is None:
+                    self.recorder.take(tensor, is_used=False)
 
     def _leave_twins(self) -> None:
         """Have arguments that share memory hold it again."""
@@ -212,9 +238,12 @@ class Recording:
         for tensor, grad in self._grads_before.values():
             if tensor._grad_meta_ is not None and tensor._grad_meta_.grad is not grad:
                 tensor._grad_meta_.grad = grad
-        for tensor, requires_grad in zip(self.tensors, self._required_before):
-            if tensor.requires_grad != requires_grad and tensor._edge_ is None:
-                tensor.requires_grad_(requires_grad)
+        flags = [*self._required_before, *self._required_of_the_world]
+        for tensor, requires_grad in zip((*self.tensors, *self.world.tensors), flags):
+            if tensor.requires_grad != requires_grad:
+                tensor._edge_ = None  # it had no history, which would have been refused
+                if tensor.requires_grad != requires_grad:
+                    tensor.requires_grad_(requires_grad)
         recorder.undo()
         for part, state in reversed(recorder.steps):
             part.put_back(state)
@@ -231,7 +260,6 @@ class Recording:
             for tensor, _ in self._grads_before.values()
             if tensor._grad_meta_ is not None and tensor._grad_meta_.grad is not None
         }
-        self._in_the_world: set[int] | None = None
         self.structure: TreeSpec
         leaves, self.structure = tree_flatten(result)
         outputs: dict[int, Any] = {}
@@ -274,7 +302,7 @@ class Recording:
                 f"cannot capture a step that draws random numbers from {drawn}: a replay would not draw them. Draw "
                 "them outside of the captured function, or with torch.rand() and a torch.Generator"
             )
-        changed = self._given.changed() or self.world.changed() or self.world.changed_inside()
+        changed = self._given.changed() or self.world.changed() or self.world.changed_inside() or self._other_flags()
         if changed is not None:
             self._given.put_back()
             self.world.put_back()
@@ -283,6 +311,14 @@ class Recording:
                 "repeat it. Change it outside of the captured function, or make it a tensor that is written to in place"
             )
         self._look_for_strays()
+
+    def _other_flags(self) -> str | None:
+        """A tensor of the world that requires grad as it did not before, or an argument that has a history now."""
+        for tensor, before in zip(self.world.tensors, self._required_of_the_world):
+            if tensor.requires_grad != before:
+                return f"requires_grad of a tensor of shape {list(tensor.shape)}"
+        given = [self.tensors[position] for position, _ in self.required if history(self.tensors[position]) is not None]
+        return f"the history of an argument of shape {list(given[0].shape)}" if given else None
 
     @functools.cached_property
     def program(self) -> Program:
@@ -309,7 +345,10 @@ class Recording:
         if leaf._special_ is not None or not isinstance(array, (np.ndarray, RecordedArray)):
             raise refuse(f"a result of {type(array).__name__}", "return dense tensors")
         if leaf.__class__ is not Tensor:
-            raise refuse(f"a result of class {type(leaf).__name__} that was made inside", "return a plain tensor")
+            raise refuse(
+                f"a result of class {type(leaf).__name__} that was made inside",
+                "return its resolve_conj().resolve_neg()" if isinstance(leaf, LazyTensor) else "return a plain tensor",
+            )
         value = recorder.known(array)
         node = history(leaf)
         if node is not None and not recorder.is_freed(node):
@@ -327,13 +366,11 @@ class Recording:
         return output
 
     def _tensors_of_the_world(self) -> set[int]:
-        """The storages of the tensors that were found in the world."""
-        if self._in_the_world is None:
-            arrays = [array for _, array in self.recorder.swapped.values()]
-            arrays += [one._memory_ for one in self.world.tensors if one._memory_.__class__ is np.ndarray]
-            found = [self.recorder.find(array) for array in arrays]
-            self._in_the_world = {value.storage.number for value in found if value is not None}
-        return self._in_the_world
+        """The storages of the tensors that were found in the world, as far as they are used."""
+        arrays = [array for _, array in self.recorder.swapped.values()]
+        arrays += [one._memory_ for one in self.world.tensors if one._memory_.__class__ is np.ndarray]
+        found = [self.recorder.find(array) for array in arrays]
+        return {value.storage.number for value in found if value is not None}
 
     def _look_for_overlaps(self, positions: dict[int, int]) -> None:
         """No tensor that was found on the way may be memory of an argument: the next one may be another."""
@@ -397,6 +434,8 @@ class Recording:
                     elif is_read:
                         self.grads_expected.append((tensor, position, SOME))
             value = None if now is None else made or recorder.value(now._memory_)
+            if value is not None and value.storage.kind == "argument":
+                raise refuse("a .grad that is memory of an argument", "assign its clone()")
             if now is not None and history(now) is not None:
                 raise refuse(
                     "a .grad with a history (create_graph=True)", "use torch.autograd.grad() and return its result"
@@ -479,6 +518,13 @@ def owner_of(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def _places(tensors: list[Any]) -> list[Any]:
+    """Where tensors lie in the memory of the arrays that own it, and how much that is."""
+    arrays = [tensor._memory_ for tensor in tensors]
+    return [(address(array) - bounds(owner_of(array))[0], owner_of(array).nbytes)
+            if array.__class__ is np.ndarray else None for array in arrays]  # fmt: skip
+
+
 def owned_by(recording: Recording) -> dict[int, list[np.ndarray]]:
     """Arrays of the world by whose memory they are, if the program writes to it or to its arguments; else none."""
     found: dict[int, list[np.ndarray]] = {}
@@ -492,6 +538,8 @@ def other_memory(
     recording: Recording, tensors: list[Any], owned: dict[int, list[np.ndarray]], writes: bool
 ) -> str | None:
     """Do arguments share memory in another way than when it was recorded? `writes`: the program writes to some."""
+    if recording.places is not None and _places(tensors) != recording.places:
+        return "where an argument lies in its memory"
     for tensor, shared in zip(tensors, recording.shared):
         if shared is not None:
             if address(tensor._memory_) != shared:

@@ -38,7 +38,7 @@ def _index_array(name: str, indices: Any, values: Tensor) -> np.ndarray:
     array = tensor._numbers_
     if array.dtype.kind not in "iuf":
         raise RuntimeError(f"{name} must be an int64 tensor, but got {tensor.dtype}")
-    if values._memory_.__class__ is np.ndarray and array.__class__ is not np.ndarray:
+    if values._memory_.__class__ is np.ndarray and hasattr(array, "place"):
         array = array.get()
     return array
 

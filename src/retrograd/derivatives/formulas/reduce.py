@@ -33,12 +33,18 @@ def sum_all_backward(ops: Any, grad: Any, shape: Sequence[int]) -> Any:
     """The gradient of a full sum: the same for every element."""
     if ops is kernels:
         return kernels.repeated(grad, shape)
-    if grad.__class__ is Tensor and not grad.requires_grad and local.state.interceptor is None:
+    if grad.__class__ is Tensor and not grad.requires_grad and _is_unwatched(grad):
         # A constant, such as the 1 that a pass begins with, has no history for a view to share.
         array = kernels.repeated(grad._numbers_, shape)
         if array.flags.owndata:
             return wrap(array)
     return ops.expand(grad, shape)
+
+
+def _is_unwatched(tensor: Tensor) -> bool:
+    """May what becomes of it be no operator? Who records a step sees kernels as well (capture/recording.py)."""
+    state = local.state
+    return state.interceptor is None or (len(state.observers) == 1 and tensor._memory_.__class__ is not ndarray)
 
 
 def restore(ops: Any, reduced: Any, shape: Sequence[int], dim: Dims, keepdim: bool) -> Any:
