@@ -555,19 +555,16 @@ def test_too_many_workers(torch: Any) -> None:
 def test_leaving_in_the_middle(how: str, persistent: bool) -> None:
     gc.collect()
     gc.freeze()  # what other tests have left is not looked through below, which would take seconds
-    try:
-        loader = DataLoader(
-            Slow(100), batch_size=None, num_workers=2, multiprocessing_context=how, persistent_workers=persistent
-        )
-        for sample in loader:
-            if sample == 3:
-                break
-        begun = time.monotonic()
-        del loader
-        gc.collect()
-        assert time.monotonic() - begun < 4  # less than the patience with workers that do not end
-    finally:
-        gc.unfreeze()
+    loader = DataLoader(
+        Slow(100), batch_size=None, num_workers=2, multiprocessing_context=how, persistent_workers=persistent
+    )
+    for sample in loader:
+        if sample == 3:
+            break
+    begun = time.monotonic()
+    del loader
+    gc.collect()
+    assert time.monotonic() - begun < 4  # less than the patience with workers that do not end
     # the fixture looks whether something is left
 
 
