@@ -1,16 +1,16 @@
 """Functions with very many cases run them by the dozen: a *bundle* is one of pytest's tests that runs many cases.
 
 What pytest does around a test (set it up, capture what it prints, send three reports to the process that shows them)
-takes longer than most of our cases do, of which there are tens of thousands.  And its objects for all of them would be
-walked by each call of the garbage collector, which some tests call again and again.  So consecutive cases of one function
-are run one after the other, whatever becomes of those before.  Failures are reported together, each under the name by
-which pytest finds that case alone, as it does with ``-k``:
+takes longer than most of our cases do, of which there are tens of thousands; and its objects for all of them would be
+walked whenever a test calls the garbage collector.  So consecutive cases of one function are run one after the other,
+whatever becomes of those before.  Failures are reported together, each under the name by which pytest finds that case
+alone, as it does with ``-k``:
 
     make test ARGS='"tests/test_operators.py::test_inputs_keep_their_values[mul[broadcast]]"'
 
 Only functions all of whose arguments come from ``parametrize`` are bundled, since fixtures are made for each case anew,
-and only cases without marks of their own that pytest has to act upon.  ``--each`` makes all cases tests of their own, and
-so does ``--pdb``.
+and only cases without marks of their own that pytest has to act upon.  With ``--each`` or ``--pdb``, all cases are
+tests of their own.
 """
 
 from __future__ import annotations
@@ -84,12 +84,6 @@ class Bundle(pytest.Item):
         return (*self.function.reportinfo()[:2], self.name)
 
 
-def forget_cases(function: Any) -> None:
-    """No test will be made of them any more."""
-    marks = getattr(function, "pytestmark", [])
-    marks[:] = [mark for mark in marks if mark.name != "parametrize"]
-
-
 def _can_be_bundled(item: Any) -> bool:
     if not isinstance(item, pytest.Function) or item.cls is not None or not hasattr(item, "callspec"):
         return False
@@ -117,7 +111,8 @@ def _bundled(items: list[Any]) -> Iterator[Any]:
         for some in (functions[start : start + SIZE] for start in range(0, len(functions), SIZE)):
             name = some[0].name.removesuffix("]") + f" and {len(some) - 1} more]"
             yield Bundle.from_parent(some[0].parent, name=name, functions=some)
-        forget_cases(functions[0].obj)
+        marks = functions[0].obj.pytestmark  # the cases that they hold are made
+        marks[:] = [mark for mark in marks if mark.name != "parametrize"]
 
 
 @pytest.hookimpl(trylast=True)  # after the choice by -k, -m and --every
