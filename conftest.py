@@ -13,6 +13,7 @@ import pytest
 from retrograd.core.quiet import restore_names
 
 pytest_plugins = ["bundles"]  # tests/bundles.py, which pytest finds by pyproject.toml's pythonpath
+pytest.register_assert_rewrite("operator_runs")  # what its assertions compare is shown, as those of tests
 
 restore_names()  # see quiet.py: NumPy's deprecation warnings are heard, and doctest finds the examples in kernels
 
@@ -27,7 +28,7 @@ MANY = 100
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Any:
-    """The garbage collector does not look at the tests, of which there are tens of thousands, nor at any module.
+    """The garbage collector does not look at the tests, of which there are thousands, nor at any module.
 
     They stay until the end.  Some tests call it again and again, and it would walk all of this each time.
     """

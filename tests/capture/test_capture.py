@@ -626,7 +626,6 @@ def test_what_was_recorded_is_no_young_garbage(frozen):
         if phase == "start":
             young.append(len(gc.get_objects(generation=0)))
 
-    gc.unfreeze()  # what conftest.py has set aside
     gc.collect()
     threshold = gc.get_threshold()
     gc.set_threshold(700)  # every Python's collector looks while the lists are made
@@ -640,8 +639,7 @@ def test_what_was_recorded_is_no_young_garbage(frozen):
         gc.callbacks.remove(look)
         gc.set_threshold(*threshold)
         aside = gc.get_freeze_count()
-        gc.collect()
-        gc.freeze()
+        gc.unfreeze()
     assert gc.isenabled()
     assert bool(aside) is frozen
     assert frozen or max(young) < 2 * len(lists)
