@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from operator_runs import flat, is_tensor, to_numpy
 from samples.spec import Op, Sample
-from test_operators import flat, is_tensor, to_numpy
 
 #: The kinds of differences.
 NODES, SAVED, PACKED = "nodes", "saved", "packed"

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import retrograd
+from operator_runs import flat, is_tensor
 from reference import random_cotangent
 from retrograd.autograd.intercept import observing
 from samples import Op, Sample, decompositions, matrix_functions, solve
-from test_operators import flat, is_tensor
 
 EXTREME = "extreme grid"
 ASPECTS = ("result", "gradient", "recorded gradient", "tangent")

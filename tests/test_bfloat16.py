@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import retrograd
+from operator_runs import flat, is_tensor
 from samples import OPS, Op, Sample
 from samples.spec import Attr, Same, T, lookup, map_tree
-from test_operators import flat, is_tensor
 
 # ---------------------------------------------------------------------------------------------- the dtype
 

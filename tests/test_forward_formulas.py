@@ -16,11 +16,7 @@ import pytest
 
 import retrograd
 import retrograd.autograd.forward_ad as fwAD
-from reference import FIRST_ORDER, STEP, random_cotangent
-from retrograd.autograd.intercept import observing
-from samples import OPS, Op, Sample
-from samples.spec import laid_out
-from test_operators import (
+from operator_runs import (
     DIFFERENTIABLE,
     SMALL,
     SMOOTH,
@@ -32,6 +28,10 @@ from test_operators import (
     rounding,
     to_numpy,
 )
+from reference import FIRST_ORDER, STEP, random_cotangent
+from retrograd.autograd.intercept import observing
+from samples import OPS, Op, Sample
+from samples.spec import laid_out
 
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning")]
 

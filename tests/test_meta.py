@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 import retrograd
+from operator_runs import Run, is_tensor
 from retrograd.ops.meta import inference
 from retrograd.tensor.meta import MetaArray, meta_tensor
 from samples import OPS
 from samples import sparse as sparse_samples
-from test_operators import Run, is_tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

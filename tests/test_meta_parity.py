@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 import retrograd
+from operator_runs import Run, is_tensor
 from retrograd.ops.meta import inference
 from test_meta import REFUSED, REFUSED_SAMPLES, TESTED, OnMeta, _looks
-from test_operators import Run, is_tensor
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarning")]
 

@@ -80,5 +80,5 @@ def test_the_lists_are_torchs() -> None:
         "print([s for s in torch_names.SPACES if torch_names.collect(s) != torch_names.read(s)])"
     )
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r})\n{text}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]", "python -m tests.torch_names writes them again"
+    done = subprocess.run(command, capture_output=True, text=True)  # (how torch's process ends is torch's matter)
+    assert done.stdout.strip() == "[]", f"python -m tests.torch_names writes them again {done.stderr}"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import retrograd
+from operator_runs import Run
 from samples import OPS
 from samples.spec import Op
-from test_operators import Run
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.parity

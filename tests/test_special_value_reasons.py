@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import retrograd
+from operator_runs import needs_torch
 from samples import OPS, Op
 from special_value_definitions import DEFINITIONS
 from special_value_exceptions import MEANT, WHY
 from special_values import unlike_their_definition
-from test_operators import needs_torch
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.parity, needs_torch]

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import retrograd
+from operator_runs import needs_torch
 from samples import OPS, Op
 from special_value_exceptions import MEANT, MOST, WHY
 from special_values import differences, special_numbers, tangents_unlike_their_gradients
-from test_operators import needs_torch
 
 pytestmark = [pytest.mark.filterwarnings("ignore")]
 

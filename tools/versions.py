@@ -98,7 +98,10 @@ def run(name: str, version: str, python: str, arguments: list[str]) -> list[str]
     code = f"import importlib.metadata as m, platform as p; print(p.python_version(), *map(m.version, {PACKAGES}))"
     shown = subprocess.run([venv / "bin/python", "-c", code], capture_output=True, text=True)
     versions = shown.stdout.split() if shown.returncode == 0 else ["?"] * 4
-    counts = [str(count("".join(lines), word)) for word in ("passed", "failed", "skipped")]
+    output = "".join(lines)
+    counts = [str(count(output, word)) for word in ("passed", "failed", "skipped")]
+    # Most cases run by the dozen in one test: tests/bundles.py.
+    counts.append(str(sum(map(int, re.findall(r"^(\d+) cases ran in bundles", output, re.MULTILINE)))))
     return [name, *versions, *counts, f"{time.monotonic() - start:.0f} s", "FAILED" if failed else "ok"]
 
 
@@ -106,13 +109,13 @@ def main(wanted: list[str], arguments: list[str]) -> int:
     supported = pythons()
     oldest, newest = supported[0], [version for version in supported if not version.endswith("t")][-1]
     words = {"oldest": f"{oldest}-oldest", "newest": newest}
-    rows = [["", "Python", *PACKAGES, "passed", "failed", "skipped", "time", ""]]
+    rows = [["", "Python", *PACKAGES, "passed", "failed", "skipped", "cases", "time", ""]]
     for name in [words.get(word, word) for word in wanted] or [words["oldest"], *supported]:
         version = name.removesuffix("-oldest")
         python = find(version)
         if python is None:
             print(f"\n!!! Python {version} is not on this machine: NOT TESTED", flush=True)
-        rows.append(run(name, version, python, arguments) if python else [name, *["-"] * 8, "NOT TESTED"])
+        rows.append(run(name, version, python, arguments) if python else [name, *["-"] * 9, "NOT TESTED"])
     widths = [max(map(len, column)) for column in zip(*rows)]
     print()
     for row in rows:

@@ -207,14 +207,14 @@ def test_threads_with_modes_of_their_own_hear_of_levels():
     with fwAD.dual_level():
         dual = fwAD.make_dual(retrograd.ones(1), retrograd.ones(1))
         steps.put(dual)
-        assert seen.get(timeout=10) == [2]
+        assert seen.get(timeout=60) == [2]
         steps.put(dual)
-        assert seen.get(timeout=10) == [3]
+        assert seen.get(timeout=60) == [3]
     steps.put(dual)
-    assert seen.get(timeout=10) is None
-    assert seen.get(timeout=10) == ((), None)
-    assert seen.get(timeout=10)[0] == "mul"
-    thread.join(10)
+    assert seen.get(timeout=60) is None
+    assert seen.get(timeout=60) == ((), None)
+    assert seen.get(timeout=60)[0] == "mul"
+    thread.join(60)
 
 
 def test_levels_opened_and_closed_beside_busy_threads():

@@ -191,7 +191,7 @@ def test_a_worker_returns_and_raises():
         worker.run(divmod, 7, 0)
     assert worker.run(threading.current_thread) is worker.thread
     worker.stop()
-    worker.thread.join(5)
+    worker.thread.join(60)
     assert not worker.thread.is_alive()
 
 

@@ -471,7 +471,7 @@ def test_effects_are_refused(tmp_path):
             with pytest.raises(CaptureError, match=match):
                 torch.capture(step, backend="plain")(x)
         assert torch.is_grad_enabled()
-        assert torch.get_default_dtype() is torch.float32
+        assert torch.get_default_dtype() is torch.float32 and torch.add(1, 1j).dtype is torch.complex64
     assert not path.exists()
     assert x.tolist() == [1.0] * 3
 

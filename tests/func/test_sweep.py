@@ -9,10 +9,10 @@ import pytest
 
 import retrograd as torch
 from func.test_vmap_operators import differentiable, function, mapped_ops
+from operator_runs import needs_torch
 from retrograd.autograd import functional
 from retrograd.func import sweep
 from samples import Op
-from test_operators import needs_torch
 
 
 def twice(outputs: list[Any], leaves: list[Any], vectors: list[Any]) -> list[Any]:

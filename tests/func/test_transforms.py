@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
+from operator_runs import needs_torch
 from retrograd.autograd import forward_ad
 from retrograd.func import (
     functional_call,
@@ -24,7 +25,6 @@ from retrograd.func import (
     vjp,
     vmap,
 )
-from test_operators import needs_torch
 
 
 def same(got: Any, expected: Any, fine: float = 1e-9) -> None:

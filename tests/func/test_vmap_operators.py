@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import retrograd
+from operator_runs import flat, is_tensor, needs_torch
 from samples import OPS, Op, Sample
 from samples.spec import Attr, Same, T, laid_out, lookup, map_tree
-from test_operators import flat, is_tensor, needs_torch
 
 COUNT = 3
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from operator_runs import flat, is_tensor
 from special_values import Outcome, attempt
-from test_operators import flat, is_tensor
 
 PIECES: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("relu", lambda F, x: F.relu(x)),

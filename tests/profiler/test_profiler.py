@@ -261,18 +261,18 @@ def test_all_threads_are_seen_if_asked(torch):
     def before():
         torch.ones(2).exp()
         ready.set()
-        go.wait(10)
+        go.wait(60)
         with torch.profiler.record_function("in a thread that was there"):
             torch.ones(2).exp()
         done.set()
-        end.wait(10)  # (a thread that begins after it has ended may have its number)
+        end.wait(60)  # (a thread that begins after it has ended may have its number)
 
     old = threading.Thread(target=before)
     old.start()
-    ready.wait(10)
+    ready.wait(60)
     with torch.profiler.profile(experimental_config=config) as profile:
         go.set()
-        assert done.wait(10)
+        assert done.wait(60)
         new = threading.Thread(target=lambda: torch.ones(2).sin())
         new.start()
         new.join()

@@ -239,7 +239,7 @@ def test_what_is_no_plain_file_is_written_to(tmp_path: Path) -> None:
     thread = threading.Thread(target=lambda: read.append(torch.load(fifo)))
     thread.start()
     torch.save([1, 2], fifo)
-    thread.join(30)
+    thread.join(60)
     assert read == [[1, 2]]
 
 

@@ -213,7 +213,8 @@ class Recording:
     def _compare_modes(self, before: list[Any]) -> None:
         state = local.state
         if modes(state) != before:
-            state.grad_enabled, state.inference, dtypes.default[0] = before
+            state.grad_enabled, state.inference, default = before
+            dtypes.set_default_dtype(dtypes.from_numpy_dtype(default))
             raise CaptureError(
                 "cannot capture a step that leaves another mode behind (set_grad_enabled, set_default_dtype): use it "
                 "in a with statement, or outside of the captured function"

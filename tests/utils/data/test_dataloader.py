@@ -108,7 +108,7 @@ def nothing_is_left() -> Any:
     before = set(threading.enumerate())
     yield
     gc.collect()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (children() or set(threading.enumerate()) - before) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert children() == [] and set(threading.enumerate()) <= before
@@ -459,6 +459,7 @@ def test_workers_that_die(dataset: Any, how: str, persistent: bool) -> None:
     loader = DataLoader(
         dataset, batch_size=None, num_workers=2, multiprocessing_context="fork", persistent_workers=persistent
     )
+    took = []
     for _ in range(2):  # and it can be begun again
         iterator = iter(loader)
         begun = time.monotonic()
@@ -466,24 +467,29 @@ def test_workers_that_die(dataset: Any, how: str, persistent: bool) -> None:
         with pytest.raises(RuntimeError, match=rf"DataLoader worker \(pid\(s\) \d+\) exited unexpectedly[\s\S]*{how}"):
             for sample in iterator:
                 found.append(sample)
-        assert found == [0, 1, 2, 3, 4][: len(found)] and time.monotonic() - begun < 5
+        took.append(time.monotonic() - begun)
+        assert found == [0, 1, 2, 3, 4][: len(found)]
         assert children() == []
         with pytest.raises(StopIteration):
             next(iterator)
+    assert min(took) < 5  # the patience with workers that do not end; a busy machine may take that long now and then
 
 
 @pytest.mark.parametrize("how", HERE)
 def test_timeout(how: str) -> None:
     class Stuck(Squares):
         def __getitem__(self, i: int) -> Any:
-            time.sleep(1.0 if i == 2 else 0)
+            time.sleep(seconds + 0.7 if i == 2 else 0)
             return i
 
-    loader = DataLoader(Stuck(), batch_size=None, num_workers=1, multiprocessing_context=how, timeout=0.3)
-    found = []
-    with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0\.3 seconds"):
-        for sample in loader:
-            found.append(sample)
+    for seconds in (0.3, 5.0):  # a busy machine may take more than a moment to start a worker
+        loader = DataLoader(Stuck(), batch_size=None, num_workers=1, multiprocessing_context=how, timeout=seconds)
+        found = []
+        with pytest.raises(RuntimeError, match=rf"DataLoader timed out after {seconds} seconds"):
+            for sample in loader:
+                found.append(sample)
+        if found == [0, 1]:
+            break
     assert found == [0, 1]
 
 
@@ -555,7 +561,7 @@ def test_too_many_workers(torch: Any) -> None:
 def test_leaving_in_the_middle(how: str, persistent: bool) -> None:
     gc.collect()
     gc.freeze()  # what other tests have left is not looked through below, which would take seconds
-    try:
+    for attempt in range(3):
         loader = DataLoader(
             Slow(100), batch_size=None, num_workers=2, multiprocessing_context=how, persistent_workers=persistent
         )
@@ -565,9 +571,9 @@ def test_leaving_in_the_middle(how: str, persistent: bool) -> None:
         begun = time.monotonic()
         del loader
         gc.collect()
-        assert time.monotonic() - begun < 4  # less than the patience with workers that do not end
-    finally:
-        gc.unfreeze()
+        if time.monotonic() - begun < 4:  # less than the patience with workers that do not end
+            break
+        assert attempt < 2, "it took too long, not only because the machine is busy"
     # the fixture looks whether something is left
 
 
@@ -588,7 +594,7 @@ def script(body: str, *arguments: str) -> subprocess.Popen:
 
 
 def group_is_empty(group: int) -> bool:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             os.killpg(group, 0)
@@ -626,7 +632,7 @@ def test_interrupts(how: str, seconds: str, kept: str) -> None:
     assert process.stdout is not None and process.stdout.readline() == "going\n"
     time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to all of them
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=120)
     assert out == "left\n" and err.rstrip().endswith("KeyboardInterrupt") and err.count("Traceback") == 1, err
     assert group_is_empty(process.pid)
 
@@ -661,7 +667,7 @@ def test_an_interrupt_that_was_caught_leaves_kept_workers_useful() -> None:
         print(again(), pids == [w.pid for w in loader._iterator._workers])
         """
     )
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert out.split() == ["True"] * 3, err
 
 
@@ -674,5 +680,5 @@ def test_interrupts_at_any_time(how: str) -> None:
         assert process.stdout is not None and process.stdout.readline() == "going\n"
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         assert group_is_empty(process.pid)
