@@ -348,6 +348,7 @@ def _extent(value: Value) -> int:
     steps = [(size - 1) * stride for size, stride in zip(value.shape, value.strides)]
     return sum(steps) + value.dtype.itemsize
 
+
 class Captured:
     """A captured function: call it as the function."""
 
