@@ -198,7 +198,7 @@ class Entry:
             self._bind_memory()  # somebody keeps the gradients of the last run
         recording = self.recording
         for place, position in zip(self.inputs, recording.taken):
-            np.copyto(place, tensors[position]._memory_)
+            place[...] = tensors[position]._memory_  # (half the time of a copyto)
         if self._lent:
             owned = [(param._grad_meta_, param._grad_meta_.grad) for param in self._lent]
             try:
@@ -209,7 +209,7 @@ class Entry:
         else:
             self._run_safely()
         for position, place in self.written:
-            np.copyto(tensors[position]._memory_, place)
+            tensors[position]._memory_[...] = place
         for tensor, argument, more in recording.versions:
             owner = tensor if argument is None else tensors[argument]
             counter = owner._vc_ or version_counter(owner)

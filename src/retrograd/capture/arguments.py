@@ -84,20 +84,21 @@ def signature(args: tuple[Any, ...], kwargs: dict[str, Any], state: ThreadState)
 
 def _one(arg: Any, tensors: list[Any], seen: dict[int, int], depth: int = 0) -> Any:
     """What describes an argument. `seen` has numbers of the tensors and containers before it, by their ids."""
-    if isinstance(arg, Tensor):
-        number = seen.get(id(arg))
-        if number is not None:
-            return "the same", number
+    cls = arg.__class__
+    if cls is Tensor or isinstance(arg, Tensor):
+        if seen:
+            number = seen.get(id(arg))
+            if number is not None:
+                return "the same", number
         seen[id(arg)] = len(seen)
         tensors.append(arg)
         array, meta = arg._memory_, arg._grad_meta_
-        if array is None or arg._special_ is not None:
-            return arg.__class__, Same(arg)
+        if array is None or (cls is not Tensor and arg._special_ is not None):
+            return cls, Same(arg)
+        attributes = None
         if arg.__dict__:
             attributes = tuple([(name, _one(one, tensors, seen, depth + 1)) for name, one in arg.__dict__.items()])
-        else:
-            attributes = None
-        kind = arg.__class__, array.shape, array.strides, array.dtype, arg._vc_ is INFERENCE, attributes
+        kind = cls, array.shape, array.strides, array.dtype, arg._vc_ is INFERENCE, attributes
         if meta is None:
             return kind if arg._edge_ is None else (*kind, True)
         return *kind, history(arg) is not None, meta.requires_grad, meta.is_view, hooks_of(meta)

@@ -31,6 +31,7 @@ from ..core.locks import fork_safe_lock
 from ..core.state import local
 from ..core.version_counter import INFERENCE
 from ..core.where import is_user_code
+from ..kernels.libraries import InFront
 from ..ops import factories, support
 from ..ops.uninitialized import Memory
 from ..optim import Optimizer, lr_scheduler
@@ -76,7 +77,7 @@ _places: tuple[Any, list[Places]] = (None, [])
 def _bare(function: Any) -> Any:
     """The kernel itself, behind what looks at dtypes (ops/stored_dtypes.py) or devices (kernels/libraries.py)."""
     # (Not by `__dict__`, which every function would have from then on.)
-    while function.__class__ is FunctionType and hasattr(function, "__wrapped__"):
+    while function.__class__ in (FunctionType, _Kernel) and hasattr(function, "__wrapped__"):
         if (function.__module__ or "").startswith(f"{_PACKAGE}.kernels."):
             break  # a kernel in two parts
         function = function.__wrapped__  # type: ignore[attr-defined]
@@ -111,19 +112,30 @@ class _Family:
         return _Family(module)
 
 
-class _Kernel:
-    """A kernel as a recorder calls it: `kernel` is what a name stands for, `bare` what is behind that."""
+class _Kernel(InFront):
+    """What a name stands for while somebody records, in place of a kernel: ``__wrapped__``, with `bare` behind it.
 
-    __slots__ = ("bare", "family", "kernel", "lowered", "ufunc")
+    (There are hundreds of them as long as the process lives: a function with a closure would be eight times as large.)
+    """
 
-    def __init__(self, kernel: Any) -> None:
-        self.kernel: Any = kernel
-        self.bare: Any = _bare(kernel)
-        self.family: _Family = _Family.of(getattr(self.bare, "__module__", None) or "")
-        self.lowered, self.ufunc = (table.get(self.bare) for table in _by_kernels())
+    __slots__ = ("__wrapped__", "bare", "family", "lowered", "ufunc")
 
-    def call(self, recorder: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Make the call, and write it down."""
+    def __init__(self, kernel: Any, bare: Any) -> None:
+        self.__wrapped__: Any = kernel
+        self.bare: Any = bare
+        self.family: _Family = _Family.of(getattr(bare, "__module__", None) or "")
+        self.lowered, self.ufunc = (table.get(bare) for table in _by_kernels())
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.bare, "__name__", "kernel")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder = active.get(get_ident())
+        if recorder is None:
+            return self.__wrapped__(*unboxed(args), **unboxed(kwargs))
+        if recorder.busy:
+            return self.__wrapped__(*args, **kwargs)
         if self.ufunc is not None and not kwargs and (len(args) == 2 or args[2:] == _ONCE):
             result = recorder.pair(self.ufunc, args[0], args[1])  # the shortest way, for the most frequent ones
             if result is not None:
@@ -132,7 +144,7 @@ class _Kernel:
             result = self.lowered(recorder, *args, **kwargs)
             if result is not NotImplemented:
                 return result
-        kernel, family = self.kernel, self.family
+        kernel, family = self.__wrapped__, self.family
         if family.views and len(args) > 1 and args[0].__class__ is RecordedArray and not kwargs:
             # Most of them are views, with numbers that say of what.
             if not any([isinstance(arg, (RecordedArray, np.ndarray, list)) for arg in args[1:]]):
@@ -153,21 +165,8 @@ class _Kernel:
 
 
 def _wrapper(kernel: Any) -> Any:
-    known = _Kernel(kernel)
-    if known.bare is kernels_dropout_mask:
-        return _dropout_wrapper()
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        recorder = active.get(get_ident())
-        if recorder is None:
-            return kernel(*unboxed(args), **unboxed(kwargs))
-        if recorder.busy:
-            return kernel(*args, **kwargs)
-        return known.call(recorder, args, kwargs)
-
-    wrapper.__name__ = getattr(known.bare, "__name__", "kernel")
-    wrapper.__wrapped__ = kernel  # type: ignore[attr-defined]
-    return wrapper
+    bare = _bare(kernel)
+    return _dropout_wrapper() if bare is kernels_dropout_mask else _Kernel(kernel, bare)
 
 
 #: Functions of NumPy that make arrays: where other modules than the kernels call them, new memory is made.

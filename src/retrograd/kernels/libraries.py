@@ -271,10 +271,16 @@ def _replace(modules: dict[int, Any], functions: dict[int, tuple[Any, Any]]) -> 
                 setattr(module, name, modules[id(value)])
 
 
+class InFront:
+    """What stands in front of a kernel, its ``__wrapped__``, and is no function: see capture/patching.py."""
+
+    __slots__ = ()
+
+
 def _before_a_guard(value: Any) -> tuple[Any, Any] | None:
     """The choosers of a kernel that something else stands in front of already: see ops/stored_dtypes.py."""
     bare = value
-    while id(bare) not in _kernels and type(bare) is FunctionType and "__wrapped__" in bare.__dict__:
+    while id(bare) not in _kernels and isinstance(bare, (FunctionType, InFront)) and hasattr(bare, "__wrapped__"):
         bare = bare.__wrapped__  # type: ignore[attr-defined]
     if bare is value or id(bare) not in _kernels:
         return None
