@@ -23,6 +23,8 @@ from .errors import refuse
 if TYPE_CHECKING:
     from .recording import Recorder
 
+#: What NumPy answers by the shape alone.
+_OF_SHAPES = {np.ndim, np.shape, np.size}
 _AS_TENSOR = (
     "keep it a tensor (where(), masks), compute it outside of the captured function, or capture with split=True"
 )
@@ -72,6 +74,8 @@ class RecordedArray:
         return self.recorder.ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if function in _OF_SHAPES:
+            return function(*unboxed(args), **unboxed(kwargs))
         return self.recorder.call(function, args, kwargs, name=f"np.{function.__name__}")
 
     def __getitem__(self, key: Any) -> Any:

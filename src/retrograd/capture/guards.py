@@ -53,7 +53,7 @@ from .arguments import SCALARS, hooks_of, is_equal
 
 _SCHEDULERS = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
 #: Classes of these packages are not looked into.
-_NOT_WATCHED = {"retrograd", "numpy", "builtins", "threading", "logging"}
+_NOT_WATCHED = {"retrograd", "numpy", "scipy", "builtins", "threading", "logging"}
 _PACKAGE = __name__.partition(".")[0] + "."
 #: Methods that are called without their names: by signs, brackets, calls, `with` and attributes.
 _OPERATORS = {name for cls in (int, float, list, dict, set) for name in vars(cls)} - set(vars(object)) | {
