@@ -137,7 +137,14 @@ def run_pass_fast(
                             or _SCALARS.get(grad.__class__) is not successor.dtype
                         ):
                             grad = validate_array(grad, edge, node, position)
-                    if successor in not_ready:
+                    waiting = dependencies[successor]
+                    if waiting == 1:
+                        if array_class is not None:
+                            ready = (grad,)
+                        else:
+                            ready = [None] * len(successor.input_metadata)
+                            ready[input_nr] = grad
+                    elif successor in not_ready:
                         buffer = not_ready[successor]
                         if buffer.owned == 1 and array_class is not None and grad is not None:
                             # The leaf that is used many times: InputBuffer.add without the call.
@@ -155,17 +162,10 @@ def run_pass_fast(
                         ready = buffer.grads
                         del not_ready[successor]
                     else:
-                        waiting = dependencies[successor]
-                        if waiting > 1:
-                            number = 1 if array_class is not None else len(successor.input_metadata)
-                            buffer = not_ready[successor] = InputBuffer(number, waiting - 1)
-                            buffer.grads[input_nr] = grad
-                            continue
-                        if array_class is not None:
-                            ready = (grad,)
-                        else:
-                            ready = [None] * len(successor.input_metadata)
-                            ready[input_nr] = grad
+                        number = 1 if array_class is not None else len(successor.input_metadata)
+                        buffer = not_ready[successor] = InputBuffer(number, waiting - 1)
+                        buffer.grads[input_nr] = grad
+                        continue
                     if following is None:
                         following, following_grads = successor, ready
                     else:
