@@ -7,6 +7,7 @@ base was written to is taken again, gradients of a batch are stacked. So `operat
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -15,11 +16,13 @@ from typing import Any
 operators: Any = ModuleType("operators")
 
 
+@cache
 def transforms(module: str) -> Any:
     """A module of `func`, which is imported when somebody first needs it: it stands above all operators."""
     return import_module(f"...func.{module}", __name__)
 
 
+@cache
 def extension(module: str) -> Any:
     """A module of `ops` that few programs need, such as those with classes of tensors or modes of their own."""
     return import_module(f"...ops.{module}", __name__)

@@ -106,16 +106,16 @@ def _in_order(roots: list[Any]) -> list[Any] | None:
 
 def _tangent(node: Any, made: dict[Any, Any]) -> Any:
     """The tangent of what a node is the history of: the sum of what those of its inputs make of it."""
-    edges = node.next_edges
-    given = [None if edge is None else made.get(edge[0]) for edge in edges]
-    cls = node.__class__
-    formula = _FORMULAS.get(cls)
-    if formula is None and ROWS.get(cls) is _same:
-        formula = _element
+    formula = _FORMULAS.get(node.__class__)
     if formula is None:
-        return _number(node, edges, given)
+        if ROWS.get(node.__class__) is not _same:
+            return _number(node, made)
+        formula = _element
     total = None
-    for position, tangent in enumerate(given):
+    position = -1
+    for edge in node.next_edges:
+        position += 1
+        tangent = None if edge is None else made.get(edge[0])
         if tangent is not None:
             part = formula(node, position, tangent)
             total = part if total is None else total + part
@@ -143,10 +143,12 @@ def _element(node: Any, position: int, tangent: Any) -> Any:
     return part if part.dtype is node.dtype else part.astype(node.dtype)
 
 
-def _number(node: Any, edges: tuple[Any, ...], given: list[Any]) -> Any:
+def _number(node: Any, made: dict[Any, Any]) -> Any:
     """The tangent of a number: its gradient times the tangents of what it was made of."""
     if node.shape != ():
         raise _NoFormula
+    edges = node.next_edges
+    given = [None if edge is None else made.get(edge[0]) for edge in edges]
     wanted = tuple([None if tangent is None else edge for edge, tangent in zip(edges, given, strict=True)])
     if not any(wanted):
         return None
