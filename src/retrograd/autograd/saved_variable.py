@@ -196,12 +196,17 @@ class SavedVariable:
             materialize_autograd_meta(result).fw_grad = self.fw_grad.copy()
         return result
 
-    def _unpack_packed(self, saved_for: Any) -> Tensor:
+    def from_hook(self) -> Tensor:
+        """What the unpack hook makes of what is packed, without the history of the original."""
         data = self.unpack_hook(self.packed)  # type: ignore[misc]
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(data)}"
             )
+        return data
+
+    def _unpack_packed(self, saved_for: Any) -> Tensor:
+        data = self.from_hook()
         edge = (saved_for, self.output_nr) if self.is_output else self.edge
         if edge is None and self.fw_grad is None:
             return data
@@ -335,8 +340,8 @@ def unpack_array(node: Node, name: str, value: Any) -> Any:
             return value._numbers_  # `unpack_tensor` without the call
     elif value is None:
         return None
-    if value.__class__ is SavedVariable:
-        value = value.unpack(node, name)
+    if value.__class__ is SavedVariable:  # (an array has no history, which is half of what a hook's tensor costs)
+        value = value.unpack(node, name) if value.unpack_hook is None else value.from_hook()
     else:
         value = unpack_tensor(node, name, value)
     return value._numbers_ if isinstance(value, Tensor) else value

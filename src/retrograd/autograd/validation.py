@@ -24,9 +24,10 @@ def is_expandable_to(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
     """Does `shape` broadcast to `larger`?"""
     if not shape:
         return True
-    if len(shape) > len(larger):
+    more = len(larger) - len(shape)
+    if more < 0:
         return False
-    return all(a == b or a == 1 for a, b in zip(reversed(shape), reversed(larger), strict=False))
+    return larger[more:] == shape or all([a == b or a == 1 for a, b in zip(shape, larger[more:], strict=True)])
 
 
 def validate_array(grad: Any, edge: EdgeTuple, node: Node, position: int) -> Any:

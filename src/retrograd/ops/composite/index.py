@@ -101,6 +101,12 @@ def _is_all(k: builtins.slice, n: int) -> bool:
 
 def _arrays(key: Any) -> Any:
     """A key with arrays for the Tensors in it."""
+    if key.__class__ is tuple:
+        for k in key:
+            if k.__class__ is not int and k.__class__ is not _slice and k is not None and k is not Ellipsis:
+                break
+        else:
+            return key
     if isinstance(key, Tensor):
         return key._numbers_
     if isinstance(key, (tuple, list)):
@@ -112,12 +118,14 @@ def _read(self: Tensor, basic: tuple[Any, ...], advanced: list[Any] | None) -> T
     result = self
     dim = 0
     for k in basic:
-        if k is None:
+        if k.__class__ is int:
+            result = generated.select(result, dim, k)
+        elif k is None:
             result = generated.unsqueeze(result, dim)
             dim += 1
         elif k is Ellipsis:
             break
-        elif isinstance(k, builtins.slice):
+        elif k.__class__ is _slice:
             if not _is_all(k, result._memory_.shape[dim]):
                 step = 1 if k.step is None else _bound(k.step)
                 result = generated.slice(result, dim, _bound(k.start), _bound(k.stop), step)
