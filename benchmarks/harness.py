@@ -355,12 +355,14 @@ def markdown(results: list[Result]) -> str:
 
 
 def machine() -> dict[str, str]:
-    """What it is measured on."""
+    """What it is measured on. (Virtual processors often have the name of a whole line: family and model tell.)"""
     name = platform.processor() or platform.machine()
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
+        lines = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
+        known = {key.strip(): value.strip() for key, _, value in lines}
+        name = known.get("model name", name)
+        if "cpu family" in known:
+            name += f" (family {known['cpu family']}, model {known.get('model')})"
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "machine": f"{name}, {processors} processors", "threads": str(THREADS), "python": platform.python_version(),
