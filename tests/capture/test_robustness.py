@@ -237,3 +237,27 @@ def test_a_backward_pass_of_another_thread_into_a_leaf_that_is_recorded():
         assert captured(torch.full((3,), call)).tolist() == [call] * 3
     thread.join()
     assert found == [[2.0] * 3] * 4
+
+
+def test_a_captured_function_that_the_handler_of_a_signal_calls():
+    """It is not recorded in the middle of another recording, which intercepts no operators just then."""
+    captured, x = torch.capture(lambda x: x * 3 + 1, backend="plain"), torch.ones(3)
+
+    def handler(frame, event, arg):
+        if frame.f_code.co_name == "reduce" and frame.f_code.co_filename.endswith("recording.py"):
+            sys.settrace(None)
+            captured(x)
+
+    @torch.capture(backend="plain")
+    def step(x):
+        sys.settrace(handler)
+        total = (x * 2).sum(0)
+        sys.settrace(None)
+        return total
+
+    try:
+        assert [step(x).item() for _ in range(3)] == [6.0] * 3
+    finally:
+        sys.settrace(None)
+    assert [captured(x).tolist() for _ in range(3)] == [[4.0] * 3] * 3
+    assert step.source and captured.source

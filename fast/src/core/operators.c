@@ -428,11 +428,12 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
 {
     Py_ssize_t at = PyLong_AsSsize_t(index);
     if (at == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
-    PyObject *array = SLOT(tensor, Tensor, _numbers_), *view;
+    PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _numbers_)), *view; /* (while Python runs, x.data may be set) */
     if (array && is_recorded_float(array)) {
         view = small_select((PyObject *)array_behind(array), at);
         SETREF(view, record_view(array, view));
     } else view = small_select(array, at);
+    Py_XDECREF(array);
     return view ? view_of(&views[VIEW_SELECT], tensor, view, PyTuple_Pack(2, core.zero, index)) : (declines(), NULL);
 }
 

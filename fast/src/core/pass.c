@@ -503,13 +503,14 @@ PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t
     }
     long long minimum = PyLong_AsLongLong(args[1]);
     if (minimum == -1 && PyErr_Occurred()) return NULL;
-    PyObject *dependencies = SLOT(task, GraphTask, dependencies), *seen = PyList_New(0);
+    PyObject *dependencies = SLOT(task, GraphTask, dependencies), *seen = PyList_New(0), *edges = NULL;
     set_slot(&SLOT(task, GraphTask, root), Py_NewRef(args[0]));
     if (!seen || PyList_Append(seen, args[0])) goto failed;
     int sinks = 0;
     Py_ssize_t leaves = 0;
     for (Py_ssize_t i = 0; i < PyList_Size(seen); i++) {
-        PyObject *node = PyList_GetItem(seen, i), *edges = SLOT(node, Node, next_edges);
+        PyObject *node = PyList_GetItem(seen, i);
+        SETREF(edges, Py_XNewRef(SLOT(node, Node, next_edges))); /* (others may set them while Python runs) */
         if (!edges || !PyTuple_Check(edges)) {
             PyErr_SetString(PyExc_AttributeError, "next_edges");
             goto failed;
@@ -552,8 +553,9 @@ PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t
         Py_XDECREF(none);
         if (!none) goto failed;
     }
+    Py_XDECREF(edges);
     return seen;
 failed:
-    Py_XDECREF(seen);
+    Py_XDECREF(seen), Py_XDECREF(edges);
     return NULL;
 }

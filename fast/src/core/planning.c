@@ -348,10 +348,13 @@ static PyObject *array_for(PyObject *value, const Arrays *arrays)
         sizes[i] = PyLong_AsSsize_t(PyTuple_GetItem(shape, i));
         strides[i] = PyLong_AsSsize_t(PyTuple_GetItem(steps, i));
     }
-    PyObject *dtype = Py_NewRef(RSLOT(value, Value, dtype));
-    char *data = PyArray_BYTES((PyArrayObject *)arrays->arena) + PyLong_AsSsize_t(place) +
-                 PyLong_AsSsize_t(RSLOT(value, Value, offset));
-    array = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)dtype, dims, sizes, strides, data, NPY_ARRAY_WRITEABLE, NULL);
+    PyArrayObject *arena = (PyArrayObject *)arrays->arena;
+    PyArray_Descr *dtype = (PyArray_Descr *)RSLOT(value, Value, dtype);
+    Py_ssize_t start = PyLong_AsSsize_t(place) + PyLong_AsSsize_t(RSLOT(value, Value, offset));
+    if (!PyArray_CheckStrides((int)PyDataType_ELSIZE(dtype), dims, PyArray_NBYTES(arena), start, sizes, strides))
+        return PyObject_CallFunctionObjArgs(arrays->view, value, NULL); /* it would lie outside, which NumPy refuses */
+    Py_INCREF(dtype);
+    array = PyArray_NewFromDescr(&PyArray_Type, dtype, dims, sizes, strides, PyArray_BYTES(arena) + start, NPY_ARRAY_WRITEABLE, NULL);
     if (!array) return NULL;
     if (PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(arrays->arena)) || PyDict_SetItem(arrays->views, value, array) ||
         PyDict_SetItem(arrays->at, place, value))

@@ -520,8 +520,10 @@ PyObject *is_same_world(PyObject *self, PyObject *const *args, Py_ssize_t count)
     }
     for (Py_ssize_t i = 0, n = PyList_Size(args[3]); same && i < n; i++)
         same = PyObject_Size(PyList_GetItem(args[3], i)) == PyLong_AsSsize_t(PyList_GetItem(args[4], i));
-    if (!same && PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL; /* an interrupt */
+    if (!same && PyErr_Occurred()) { /* something that is not there; all else is not for a look at the world to forget */
+        if (!PyErr_ExceptionMatches(PyExc_LookupError) && !PyErr_ExceptionMatches(PyExc_AttributeError) &&
+            !PyErr_ExceptionMatches(PyExc_ValueError))
+            return NULL;
         PyErr_Clear();
     }
     return PyBool_FromLong(same);
