@@ -1,5 +1,5 @@
-/* Programs of captured steps: _live() and _constants() of capture/program.py, plan() of capture/planning.py and steps() of
- * capture/plain.py, for calls of the most frequent kinds. What they give is what those give; None: not for these calls. */
+/* Programs of captured steps: _live() and _without_constants() of capture/program.py, plan() of capture/planning.py and steps()
+ * of capture/plain.py, for calls of the most frequent kinds. What they give is what those give; None: not for these calls. */
 #include "recorded.h"
 
 #include <string.h>
@@ -11,9 +11,23 @@ static PyObject *at(PyObject *values, Py_ssize_t i)
     return PyTuple_Check(values) ? PyTuple_GetItem(values, i) : PyList_GetItem(values, i);
 }
 
-static int is_for_here(PyObject *call)
+/* Are these values, or None, in storages that are known by a number below `storages`? (What follows writes at that place.) */
+static int are_known(PyObject *values, Py_ssize_t storages)
 {
-    return (PyObject *)Py_TYPE(call) == known.Call && RSLOT(call, Call, kind) != known.python;
+    for (Py_ssize_t i = 0, n = size_of(values); i < n; i++) {
+        PyObject *value = at(values, i);
+        if (value == Py_None) continue;
+        Py_ssize_t number = number_of(storage_of(value));
+        if (number < 0 || number >= storages) return 0;
+    }
+    return 1;
+}
+
+static int is_for_here(PyObject *call, Py_ssize_t storages)
+{
+    return (PyObject *)Py_TYPE(call) == known.Call && RSLOT(call, Call, kind) != known.python &&
+           are_known(RSLOT(call, Call, reads), storages) && are_known(RSLOT(call, Call, results), storages) &&
+           are_known(RSLOT(call, Call, writes), storages);
 }
 
 /* A byte for each storage, by its number: the numbers in `set` are 1. */
@@ -57,11 +71,12 @@ PyObject *live_calls(PyObject *self, PyObject *const *args, Py_ssize_t count)
     (void)self;
     if (!takes(count, 4)) return NULL;
     PyObject *calls = args[0], *kept = PyList_New(0);
-    char *wanted = flags(PyLong_AsSsize_t(args[1]), args[2]);
+    Py_ssize_t all = PyLong_AsSsize_t(args[1]);
+    char *wanted = flags(all, args[2]);
     if (!kept || !wanted) goto failed;
     for (Py_ssize_t i = PyList_Size(calls) - 1; i >= 0; i--) {
         PyObject *call = PyList_GetItem(calls, i);
-        if (!is_for_here(call)) {
+        if (!is_for_here(call, all)) {
             Py_DECREF(kept);
             PyMem_Free(wanted);
             Py_RETURN_NONE;
@@ -148,7 +163,7 @@ PyObject *without_constants(PyObject *self, PyObject *const *args, Py_ssize_t co
         constant[i] = RSLOT(PyList_GetItem(storages, i), Storage, kind) == known.number;
     for (Py_ssize_t i = 0; i < many; i++) {
         PyObject *call = PyList_GetItem(calls, i);
-        if (!is_for_here(call)) {
+        if (!is_for_here(call, all)) {
             result = Py_NewRef(Py_None);
             goto done;
         }
@@ -222,26 +237,7 @@ typedef struct {
 /* Those of the places that are in use, as a heap: which is free first, and of those the first. */
 static int is_before(const Busy *a, const Busy *b) { return a->last != b->last ? a->last < b->last : a->place < b->place; }
 
-static void push_busy(Busy *heap, Py_ssize_t *count, Busy one)
-{
-    Py_ssize_t at = (*count)++;
-    for (Py_ssize_t above = (at - 1) / 2; at && is_before(&one, &heap[above]); at = above, above = (at - 1) / 2)
-        heap[at] = heap[above];
-    heap[at] = one;
-}
-
-static Busy pop_busy(Busy *heap, Py_ssize_t *count)
-{
-    Busy first = heap[0], last = heap[--*count];
-    Py_ssize_t at = 0, below;
-    for (; (below = 2 * at + 1) < *count; at = below) {
-        if (below + 1 < *count && is_before(&heap[below + 1], &heap[below])) below++;
-        if (!is_before(&heap[below], &last)) break;
-        heap[at] = heap[below];
-    }
-    heap[at] = last;
-    return first;
-}
+HEAP(Busy, push_busy, pop_busy, is_before)
 
 typedef struct {
     Py_ssize_t *first, *last, *order, used; /* of storages, by number: -1 where it is not used; in the order of their first uses */
@@ -277,7 +273,7 @@ PyObject *place_small(PyObject *self, PyObject *const *args, Py_ssize_t count)
     memset(top, -1, sizeof top);
     for (Py_ssize_t i = 0; i < many; i++) {
         PyObject *call = PyList_GetItem(calls, i);
-        if (!is_for_here(call)) goto declined;
+        if (!is_for_here(call, all)) goto declined;
         use(RSLOT(call, Call, reads), i, &lives);
         use(RSLOT(call, Call, results), i, &lives);
         use(RSLOT(call, Call, writes), i, &lives);
