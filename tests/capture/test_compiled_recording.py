@@ -291,8 +291,8 @@ def test_no_array_lies_outside_of_the_memory(offset, monkeypatch):
     recording, _ = recorded(chain, torch.float32, monkeypatch)
     program = recording.program
     program.lay_out()
-    value = next(call.results[0] for call in program.calls[3:] if call.results[0].storage.number in program.plan.offsets)
-    value.offset = offset
+    made = [value for call in program.calls for value in call.results if value.storage.number in program.plan.offsets]
+    made[3].offset = offset
     with pytest.raises((ValueError, TypeError), match="buffer"):
         write_plain(program, Memory(program))
 
@@ -313,7 +313,7 @@ class Entries(dict):
 WORLD = {"number": 2.0, "list": [1.0]}, Entries(number=3.0), Slotted(4.0)
 
 
-@pytest.mark.parametrize("which", range(1, 6))
+@pytest.mark.parametrize("which", range(1, 5))  # (as many functions as it calls)
 def test_what_handlers_of_signals_raise_while_the_world_is_looked_at(which):
     table, entries, slotted = WORLD
 
