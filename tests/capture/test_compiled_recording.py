@@ -340,3 +340,39 @@ def test_what_handlers_of_signals_raise_while_the_world_is_looked_at(which):
     finally:
         sys.settrace(None)
     assert step(x).tolist() == expected.tolist()
+
+
+def test_where_there_is_no_memory(monkeypatch):
+    """Each allocation fails once: that is a MemoryError, and no other."""
+    testing = pytest.importorskip("_testcapi", reason="this Python came without its own tests")
+    recording, _ = recorded(numbers, torch.float32, monkeypatch)
+    program, library = recording.program, compiled_library
+    program.lay_out()
+    calls, storages, memory = recording.recorder.calls, recording.recorder.storages, Memory(program)
+    made = [value.storage.number for value in program.escaping]
+    asked = [
+        (library.live, calls, len(storages), set(made), set()),
+        (library.without_constants, calls, storages, set(made)),
+        (library.place_small, program.calls, storages, program.constants, set(made)),
+        (library.others, calls),
+        (library.living, storages),
+        (library.let_go, storages, program.constants),
+        (library.steps, program.calls, program.plan.offsets, memory.arena, {}, memory.view, {}, lambda call: [None]),
+    ]
+    for function, *args in asked:
+        times = next(times for times in range(10_000) if not has_no_memory(testing, times, function, args))
+        assert times > 0, "no allocation has failed"
+
+
+def has_no_memory(testing, after, function, args):
+    """Is there a MemoryError if an allocation fails after so many?"""
+    try:
+        try:
+            testing.set_nomemory(after, after + 1)
+            function(*args)
+        finally:
+            testing.remove_mem_hooks()
+    except MemoryError:
+        testing.remove_mem_hooks()  # (in the midst of which it may have come)
+        return True
+    return False

@@ -30,13 +30,19 @@ static int is_for_here(PyObject *call, Py_ssize_t storages)
            are_known(RSLOT(call, Call, writes), storages);
 }
 
+/* Zeros; NULL with an error. */
+static void *zeros_of(Py_ssize_t count, size_t size)
+{
+    void *found = PyMem_Calloc(count, size);
+    return found ? found : PyErr_NoMemory();
+}
+
 /* A byte for each storage, by its number: the numbers in `set` are 1. */
 static char *flags(Py_ssize_t storages, PyObject *set)
 {
-    char *found = PyMem_Calloc(storages + 1, 1);
-    PyObject *number, *all = found && set ? PyObject_GetIter(set) : NULL;
-    if (!found) PyErr_NoMemory();
-    if (!all) return set ? (PyMem_Free(found), NULL) : found;
+    char *found = zeros_of(storages + 1, 1);
+    PyObject *number, *all = found ? PyObject_GetIter(set) : NULL;
+    if (!all) return PyMem_Free(found), NULL;
     while ((number = PyIter_Next(all))) {
         Py_ssize_t i = PyLong_AsSsize_t(number);
         if (i >= 0 && i < storages) found[i] = 1;
@@ -157,7 +163,7 @@ PyObject *without_constants(PyObject *self, PyObject *const *args, Py_ssize_t co
     if (!takes(count, 3)) return NULL;
     PyObject *calls = args[0], *storages = args[1], *found = PySet_New(NULL), *others = PyList_New(0), *result = NULL;
     Py_ssize_t all = PyList_Size(storages), many = PyList_Size(calls);
-    char *seen = flags(all, args[2]), *constant = PyMem_Calloc(all + 1, 1), *writers = PyMem_Calloc(all + 1, 1);
+    char *seen = flags(all, args[2]), *constant = zeros_of(all + 1, 1), *writers = zeros_of(all + 1, 1);
     if (!found || !others || !seen || !constant || !writers) goto done;
     for (Py_ssize_t i = 0; i < all; i++)
         constant[i] = RSLOT(PyList_GetItem(storages, i), Storage, kind) == known.number;
@@ -263,11 +269,11 @@ PyObject *place_small(PyObject *self, PyObject *const *args, Py_ssize_t count)
     PyObject *calls = args[0], *storages = args[1], *places = PyDict_New(), *result = NULL;
     Py_ssize_t all = PyList_Size(storages), many = PyList_Size(calls), bytes = 0, unplanned = 0, busy = 0, stack = 0;
     char *elsewhere = flags(all, args[2]), *escaping = flags(all, args[3]);
-    Py_ssize_t *numbers = PyMem_Calloc(4 * all + 4, sizeof *numbers);
-    Busy *heap = PyMem_Calloc(all + 1, sizeof *heap);
+    Py_ssize_t *numbers = zeros_of(4 * all + 4, sizeof *numbers);
+    Busy *heap = zeros_of(all + 1, sizeof *heap);
     /* Free places, as stacks in one list: the one below each, and the last of each size. */
     Py_ssize_t top[CLASSES_OF_SIZE], *below = numbers ? numbers + 3 * all + 3 : NULL, *freed = NULL;
-    if (!places || !elsewhere || !escaping || !numbers || !heap || !(freed = PyMem_Calloc(all + 1, sizeof *freed))) goto done;
+    if (!places || !elsewhere || !escaping || !numbers || !heap || !(freed = zeros_of(all + 1, sizeof *freed))) goto done;
     Lifetimes lives = {numbers, numbers + all + 1, numbers + 2 * all + 2, 0};
     memset(lives.last, -1, (all + 1) * sizeof *lives.last);
     memset(top, -1, sizeof top);
