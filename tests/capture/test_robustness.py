@@ -11,7 +11,7 @@ import pytest
 
 import retrograd as torch
 from retrograd._generated import functions as generated
-from retrograd.capture import CaptureError, api, device, patching
+from retrograd.capture import CaptureError, api, device, patching, session
 
 
 def training():
@@ -140,6 +140,42 @@ def test_an_error_while_a_program_is_made(error, monkeypatch):
         assert torch.equal(step(torch.ones(3)), eager.function(torch.ones(3)))
     assert state(w, optimizer) == state(other, others_optimizer)
     assert step.source
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize(("module", "name", "calls"), [(session, "Program", 1), (api, "how_many_modules", 2)])
+def test_an_error_while_a_recording_becomes_a_program(module, name, calls, error, monkeypatch):
+    """It is undone with all that it was made for: parameters require grad as before, arguments have their values."""
+    w, function, called = torch.ones(3, requires_grad=True), getattr(module, name), []
+
+    @torch.capture(backend="plain")
+    def step(x):
+        w.grad = None
+        (w * x).square().sum().backward()
+        with torch.no_grad():
+            x += w.grad
+            w.sub_(w.grad)
+        return x.sum()
+
+    def fail(*args):
+        result = function(*args)
+        called.append(name)
+        if len(called) == calls:
+            raise error
+        return result
+
+    x = torch.ones(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, fail)
+        with pytest.raises(error):
+            step(x)
+    assert x.tolist() == w.tolist() == [1.0] * 3
+    assert w.requires_grad and w.grad is None and not x.requires_grad
+    eager, v = step.function, torch.ones(3)
+    found = [(step(x).item(), x.tolist(), w.tolist(), w.grad.tolist()) for _ in range(4)]
+    with torch.no_grad():
+        w.fill_(1.0)
+    assert found == [(eager(v).item(), v.tolist(), w.tolist(), w.grad.tolist()) for _ in range(4)]
 
 
 def test_a_call_that_differs_leaves_the_world_as_it_was():

@@ -68,10 +68,11 @@ class Entry:
             for tensor, array in known.values()
             if id(tensor) not in arguments
         ]
+        # (which lets go of the memory of the recording; if it fails, the recording is undone, by its tensors)
+        recording.program  # noqa: B018
         for argument in recording.tensors:
             recording.recorder.swapped.pop(id(argument), None)
         recording.tensors = []
-        recording.program  # noqa: B018 (which lets go of the memory of the recording)
 
     def build(self) -> None:
         """Make the program: its recording was the same twice."""
@@ -600,9 +601,14 @@ def _recorded(kind: Any, *args: Any) -> Any:
             if how_many_modules() == known:
                 raise
         else:
-            if how_many_modules() == known:
+            is_whole = False
+            try:
+                is_whole = how_many_modules() == known
+            finally:
+                if not is_whole:
+                    recording.undo()
+            if is_whole:
                 return recording
-            recording.undo()
 
 
 def _differs(difference: str | None) -> CaptureError:
