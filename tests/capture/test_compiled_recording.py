@@ -297,6 +297,13 @@ def test_no_array_lies_outside_of_the_memory(offset, monkeypatch):
         write_plain(program, Memory(program))
 
 
+def test_calls_in_storages_that_are_not_known_are_left_to_python(monkeypatch):
+    recording, _ = recorded(chain, torch.float32, monkeypatch)
+    calls, storages = recording.recorder.calls, len(recording.recorder.storages)
+    assert compiled_library.live(calls, storages - 1, set(), set()) is None
+    assert compiled_library.live(calls, storages, set(), set()) == []
+
+
 class Slotted:
     """Something that a step finds in the world."""
 

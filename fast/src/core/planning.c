@@ -11,23 +11,9 @@ static PyObject *at(PyObject *values, Py_ssize_t i)
     return PyTuple_Check(values) ? PyTuple_GetItem(values, i) : PyList_GetItem(values, i);
 }
 
-/* Are these values, or None, in storages that are known by a number below `storages`? (What follows writes at that place.) */
-static int are_known(PyObject *values, Py_ssize_t storages)
+static int is_for_here(PyObject *call)
 {
-    for (Py_ssize_t i = 0, n = size_of(values); i < n; i++) {
-        PyObject *value = at(values, i);
-        if (value == Py_None) continue;
-        Py_ssize_t number = number_of(storage_of(value));
-        if (number < 0 || number >= storages) return 0;
-    }
-    return 1;
-}
-
-static int is_for_here(PyObject *call, Py_ssize_t storages)
-{
-    return (PyObject *)Py_TYPE(call) == known.Call && RSLOT(call, Call, kind) != known.python &&
-           are_known(RSLOT(call, Call, reads), storages) && are_known(RSLOT(call, Call, results), storages) &&
-           are_known(RSLOT(call, Call, writes), storages);
+    return (PyObject *)Py_TYPE(call) == known.Call && RSLOT(call, Call, kind) != known.python;
 }
 
 /* Zeros; NULL with an error. */
@@ -71,6 +57,20 @@ static int is_wanted(PyObject *values, const char *wanted)
     return 0;
 }
 
+/* Are all values of a call in storages that have a number below `storages`? What follows looks and writes there; later functions
+ * are given none but calls that were found to be so. */
+static int is_within(PyObject *call, Py_ssize_t storages)
+{
+    PyObject *all[] = {RSLOT(call, Call, reads), RSLOT(call, Call, results), RSLOT(call, Call, writes)};
+    for (int k = 0; k < 3; k++)
+        for (Py_ssize_t i = 0, n = size_of(all[k]); i < n; i++) {
+            PyObject *value = at(all[k], i);
+            Py_ssize_t number = value == Py_None ? 0 : number_of(storage_of(value));
+            if (number < 0 || number >= storages) return 0;
+        }
+    return 1;
+}
+
 /* live(calls, number of storages, wanted, names of calls that make memory and leave it as it is) */
 PyObject *live_calls(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -82,7 +82,7 @@ PyObject *live_calls(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (!kept || !wanted) goto failed;
     for (Py_ssize_t i = PyList_Size(calls) - 1; i >= 0; i--) {
         PyObject *call = PyList_GetItem(calls, i);
-        if (!is_for_here(call, all)) {
+        if (!is_for_here(call) || !is_within(call, all)) {
             Py_DECREF(kept);
             PyMem_Free(wanted);
             Py_RETURN_NONE;
@@ -169,7 +169,7 @@ PyObject *without_constants(PyObject *self, PyObject *const *args, Py_ssize_t co
         constant[i] = RSLOT(PyList_GetItem(storages, i), Storage, kind) == known.number;
     for (Py_ssize_t i = 0; i < many; i++) {
         PyObject *call = PyList_GetItem(calls, i);
-        if (!is_for_here(call, all)) {
+        if (!is_for_here(call)) {
             result = Py_NewRef(Py_None);
             goto done;
         }
@@ -279,7 +279,7 @@ PyObject *place_small(PyObject *self, PyObject *const *args, Py_ssize_t count)
     memset(top, -1, sizeof top);
     for (Py_ssize_t i = 0; i < many; i++) {
         PyObject *call = PyList_GetItem(calls, i);
-        if (!is_for_here(call, all)) goto declined;
+        if (!is_for_here(call)) goto declined;
         use(RSLOT(call, Call, reads), i, &lives);
         use(RSLOT(call, Call, results), i, &lives);
         use(RSLOT(call, Call, writes), i, &lives);
