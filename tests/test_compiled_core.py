@@ -558,6 +558,31 @@ def test_classes_of_functions_are_not_held() -> None:
     assert [reference() for reference in known] == [None] * 3
 
 
+_SET_EDGES = """
+import sys
+import retrograd
+
+def set_edges(frame, event, arg):  # as another thread may
+    if frame.f_code.co_name == "topological_nr":
+        node.next_edges = tuple([(next_node, number) for next_node, number in node.next_edges])
+        list(map(list, ((None, None),) * 1000))
+
+x = retrograd.ones(3, requires_grad=True)
+y = x * 2
+total = (y * 3 + y * 5).sum()
+node = total.grad_fn.next_edges[0][0]
+sys.settrace(set_edges)  # (which Python is asked for)
+(grad,) = retrograd.autograd.grad(total, y)
+sys.settrace(None)
+assert grad.tolist() == [8.0] * 3
+"""
+
+
+def test_edges_that_are_set_while_they_are_counted() -> None:
+    """(This was a crash.)"""
+    subprocess.run([sys.executable, "-c", _SET_EDGES], check=True)
+
+
 def test_threads_add_to_one_leaf() -> None:
     x = retrograd.zeros(4, requires_grad=True)
 

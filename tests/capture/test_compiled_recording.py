@@ -253,3 +253,133 @@ assert patching._places is known
 def test_names_of_kernels_are_looked_for_once():
     """What the core reads for its first pass is there before."""
     subprocess.run([sys.executable, "-c", _ONE_LOOK], check=True)
+
+
+_SET_MEANWHILE = """
+import sys
+import numpy as np
+import retrograd as torch
+
+w = torch.ones(1000)
+
+def set_w(frame, event, arg):  # as another thread may
+    if frame.f_code.co_name == "of":
+        sys.settrace(None)
+        w._memory_ = np.zeros(1000, np.float32)
+
+@torch.capture(backend="plain")
+def step(x):
+    sys.settrace(set_w)  # (its value is asked for in Python)
+    y = w[3]
+    sys.settrace(None)
+    return x * y
+
+for _ in range(7):
+    w._memory_ = np.ones(1000, np.float32)
+    assert step(torch.ones(4)).tolist() == [1.0] * 4
+"""
+
+
+def test_memory_that_is_set_while_a_view_of_it_is_recorded():
+    """(This was a crash.)"""
+    subprocess.run([sys.executable, "-c", _SET_MEANWHILE], check=True)
+
+
+@pytest.mark.parametrize("offset", [10**6, -(10**6), 10**14])
+def test_no_array_lies_outside_of_the_memory(offset, monkeypatch):
+    """Whatever is wrong with a plan, NumPy refuses it, as it does without the core."""
+    recording, _ = recorded(chain, torch.float32, monkeypatch)
+    program = recording.program
+    program.lay_out()
+    made = [value for call in program.calls for value in call.results if value.storage.number in program.plan.offsets]
+    made[3].offset = offset
+    with pytest.raises((ValueError, TypeError), match="buffer"):
+        write_plain(program, Memory(program))
+
+
+def test_calls_in_storages_that_are_not_known_are_left_to_python(monkeypatch):
+    recording, _ = recorded(chain, torch.float32, monkeypatch)
+    calls, storages = recording.recorder.calls, len(recording.recorder.storages)
+    assert compiled_library.live(calls, storages - 1, set(), set()) is None
+    assert compiled_library.live(calls, storages, set(), set()) == []
+
+
+class Slotted:
+    """Something that a step finds in the world."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+
+class Entries(dict):
+    """Another."""
+
+
+WORLD = {"number": 2.0, "list": [1.0]}, Entries(number=3.0), Slotted(4.0)
+
+
+@pytest.mark.parametrize("which", range(1, 5))  # (as many functions as it calls)
+def test_what_handlers_of_signals_raise_while_the_world_is_looked_at(which):
+    table, entries, slotted = WORLD
+
+    @torch.capture(backend="plain")
+    def step(x):
+        return x * table["number"] + table["list"][0] + entries["number"] + slotted.number
+
+    x = torch.ones(3)
+    for _ in range(3):
+        expected = step(x)
+    error, seen = TimeoutError("late"), []
+
+    def handler(frame, event, arg):
+        if frame.f_code.co_filename.endswith("guards.py") and frame.f_code.co_name != "changed":
+            seen.append(frame)
+            if len(seen) == which:
+                sys.settrace(None)
+                raise error
+
+    try:
+        sys.settrace(handler)
+        with pytest.raises(TimeoutError, match="late"):
+            step(x)
+    finally:
+        sys.settrace(None)
+    assert step(x).tolist() == expected.tolist()
+
+
+def test_where_there_is_no_memory(monkeypatch):
+    """Each allocation fails once: that is a MemoryError, and no other."""
+    testing = pytest.importorskip("_testcapi", reason="this Python came without its own tests")
+    recording, _ = recorded(numbers, torch.float32, monkeypatch)
+    program, library = recording.program, compiled_library
+    program.lay_out()
+    calls, storages, memory = recording.recorder.calls, recording.recorder.storages, Memory(program)
+    made = [value.storage.number for value in program.escaping]
+    asked = [
+        (library.live, calls, len(storages), set(made), set()),
+        (library.without_constants, calls, storages, set(made)),
+        (library.place_small, program.calls, storages, program.constants, set(made)),
+        (library.others, calls),
+        (library.living, storages),
+        (library.let_go, storages, program.constants),
+        (library.steps, program.calls, program.plan.offsets, memory.arena, {}, memory.view, {}, lambda call: [None]),
+    ]
+    for function, *args in asked:
+        times = next(times for times in range(10_000) if not has_no_memory(testing, times, function, args))
+        assert times > 0, "no allocation has failed"
+
+
+def has_no_memory(testing, after, function, args):
+    """Is there a MemoryError if an allocation fails after so many?"""
+    try:
+        try:
+            testing.set_nomemory(after, after + 1)
+            function(*args)
+        finally:
+            testing.remove_mem_hooks()
+    except MemoryError:
+        testing.remove_mem_hooks()  # (in the midst of which it may have come)
+        return True
+    return False

@@ -11,7 +11,7 @@ import pytest
 
 import retrograd as torch
 from retrograd._generated import functions as generated
-from retrograd.capture import CaptureError, api, device, patching
+from retrograd.capture import CaptureError, api, device, patching, session
 
 
 def training():
@@ -142,6 +142,42 @@ def test_an_error_while_a_program_is_made(error, monkeypatch):
     assert step.source
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize(("module", "name", "calls"), [(session, "Program", 1), (api, "how_many_modules", 2)])
+def test_an_error_while_a_recording_becomes_a_program(module, name, calls, error, monkeypatch):
+    """It is undone with all that it was made for: parameters require grad as before, arguments have their values."""
+    w, function, called = torch.ones(3, requires_grad=True), getattr(module, name), []
+
+    @torch.capture(backend="plain")
+    def step(x):
+        w.grad = None
+        (w * x).square().sum().backward()
+        with torch.no_grad():
+            x += w.grad
+            w.sub_(w.grad)
+        return x.sum()
+
+    def fail(*args):
+        result = function(*args)
+        called.append(name)
+        if len(called) == calls:
+            raise error
+        return result
+
+    x = torch.ones(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, fail)
+        with pytest.raises(error):
+            step(x)
+    assert x.tolist() == w.tolist() == [1.0] * 3
+    assert w.requires_grad and w.grad is None and not x.requires_grad
+    eager, v = step.function, torch.ones(3)
+    found = [(step(x).item(), x.tolist(), w.tolist(), w.grad.tolist()) for _ in range(4)]
+    with torch.no_grad():
+        w.fill_(1.0)
+    assert found == [(eager(v).item(), v.tolist(), w.tolist(), w.grad.tolist()) for _ in range(4)]
+
+
 def test_a_call_that_differs_leaves_the_world_as_it_was():
     w, optimizer, step = training()
     many = [0.0] * 70_000  # so many that nobody watches them
@@ -237,3 +273,27 @@ def test_a_backward_pass_of_another_thread_into_a_leaf_that_is_recorded():
         assert captured(torch.full((3,), call)).tolist() == [call] * 3
     thread.join()
     assert found == [[2.0] * 3] * 4
+
+
+def test_a_captured_function_that_the_handler_of_a_signal_calls():
+    """It is not recorded in the middle of another recording, which intercepts no operators just then."""
+    captured, x = torch.capture(lambda x: x * 3 + 1, backend="plain"), torch.ones(3)
+
+    def handler(frame, event, arg):
+        if frame.f_code.co_name == "reduce" and frame.f_code.co_filename.endswith("recording.py"):
+            sys.settrace(None)
+            captured(x)
+
+    @torch.capture(backend="plain")
+    def step(x):
+        sys.settrace(handler)
+        total = (x * 2).sum(0)
+        sys.settrace(None)
+        return total
+
+    try:
+        assert [step(x).item() for _ in range(3)] == [6.0] * 3
+    finally:
+        sys.settrace(None)
+    assert [captured(x).tolist() for _ in range(3)] == [[4.0] * 3] * 3
+    assert step.source and captured.source

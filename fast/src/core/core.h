@@ -115,6 +115,29 @@ static inline void set_slot(PyObject **slot, PyObject *stolen)
         Py_XDECREF(old_value); \
     } while (0)
 
+/* push() and pop() of a heap that lies in an array, which has room for what is pushed: comes_first(a, b) says whether an item
+ * is taken before another. */
+#define HEAP(Item, push, pop, comes_first) \
+    static void push(Item *items, Py_ssize_t *count, Item one) \
+    { \
+        Py_ssize_t at = (*count)++; \
+        for (Py_ssize_t above = (at - 1) / 2; at && comes_first(&one, &items[above]); at = above, above = (at - 1) / 2) \
+            items[at] = items[above]; \
+        items[at] = one; \
+    } \
+    static Item pop(Item *items, Py_ssize_t *count) \
+    { \
+        Item first = items[0], last = items[--*count]; \
+        Py_ssize_t at = 0, below; \
+        for (; (below = 2 * at + 1) < *count; at = below) { \
+            if (below + 1 < *count && comes_first(&items[below + 1], &items[below])) below++; \
+            if (!comes_first(&items[below], &last)) break; \
+            items[at] = items[below]; \
+        } \
+        items[at] = last; \
+        return first; \
+    }
+
 /* What a weak reference leads to, held (another call might let go of it); NULL if it is gone. Newer Pythons want another
  * function for it, which older ones do not have. */
 static inline PyObject *behind(PyObject *reference)
@@ -186,14 +209,6 @@ int recorded_fits(PyObject *boxed, PyObject *dtype, PyObject *shape);
 int is_recorder(PyObject *observer);
 int somebody_records(void);                                /* in some thread: wrappers stand for kernels meanwhile */
 PyArrayObject *array_behind(PyObject *boxed);
-PyObject *know_recordings(PyObject *self, PyObject *names);
-PyObject *record_with(PyObject *self, PyObject *recorder);
-PyObject *are_plain_nodes(PyObject *self, PyObject *const *args, Py_ssize_t count);
-PyObject *holders(PyObject *self, PyObject *recorder);
-PyObject *address_of(PyObject *self, PyObject *array);
-PyObject *living(PyObject *self, PyObject *storages);
-PyObject *is_same_world(PyObject *self, PyObject *const *args, Py_ssize_t count);
-PyObject *pass_at(PyObject *self, PyObject *const *args, Py_ssize_t count);
 
 /* operators.c */
 extern PyType_Spec signs_spec;

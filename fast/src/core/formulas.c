@@ -244,7 +244,7 @@ static int define(PyObject *type, PyObject *description)
     PyObject *formulas, *over_tensors, *released;
     if (!PyArg_ParseTuple(description, "O!OO!", &PyTuple_Type, &formulas, &over_tensors, &PyTuple_Type, &released)) return -1;
     Formula *made = PyMem_Calloc(1, sizeof *made); /* lives as long as the process, as its class does */
-    if (!made) return -1;
+    if (!made) return PyErr_NoMemory(), -1;
     Py_ssize_t edges = PyTuple_Size(formulas), slots = PyTuple_Size(released);
     if (edges > MOST_EDGES || slots > 8) { /* left to Python */
         PyMem_Free(made);

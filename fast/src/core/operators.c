@@ -428,11 +428,12 @@ static PyObject *select_first(PyObject *tensor, PyObject *index)
 {
     Py_ssize_t at = PyLong_AsSsize_t(index);
     if (at == -1 && PyErr_Occurred()) return PyErr_Clear(), NULL;
-    PyObject *array = SLOT(tensor, Tensor, _numbers_), *view;
+    PyObject *array = Py_XNewRef(SLOT(tensor, Tensor, _numbers_)), *view; /* (while Python runs, x.data may be set) */
     if (array && is_recorded_float(array)) {
         view = small_select((PyObject *)array_behind(array), at);
         SETREF(view, record_view(array, view));
     } else view = small_select(array, at);
+    Py_XDECREF(array);
     return view ? view_of(&views[VIEW_SELECT], tensor, view, PyTuple_Pack(2, core.zero, index)) : (declines(), NULL);
 }
 
@@ -524,19 +525,26 @@ PyType_Spec signs_spec = {
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, .slots = sign_slots,
 };
 
+/* The Python function of a method. */
+static PyObject *call_python(PyObject *function, PyObject *self, PyObject *args, PyObject *keywords)
+{
+    Py_ssize_t n = PyTuple_Size(args);
+    PyObject *all = PyTuple_New(1 + n);
+    if (!all) return NULL;
+    PyTuple_SetItem(all, 0, Py_NewRef(self));
+    for (Py_ssize_t i = 0; i < n; i++) PyTuple_SetItem(all, i + 1, Py_NewRef(PyTuple_GetItem(args, i)));
+    PyObject *result = PyObject_Call(function, all, keywords);
+    Py_DECREF(all);
+    return result;
+}
+
 static PyObject *sum_method(PyObject *self, PyObject *args, PyObject *keywords)
 {
     if (is_plain(self) && !PyTuple_Size(args) && (!keywords || !PyDict_Size(keywords)) && signs[SIGN_SUM].straight) {
         PyObject *result = operate(signs[SIGN_SUM].straight, &self);
         if (result || PyErr_Occurred()) return result;
     }
-    PyObject *all = PyTuple_New(1 + PyTuple_Size(args));
-    if (!all) return NULL;
-    PyTuple_SetItem(all, 0, Py_NewRef(self));
-    for (Py_ssize_t i = 0; i < PyTuple_Size(args); i++) PyTuple_SetItem(all, i + 1, Py_NewRef(PyTuple_GetItem(args, i)));
-    PyObject *result = PyObject_Call(signs[SIGN_SUM].python, all, keywords);
-    Py_DECREF(all);
-    return result;
+    return call_python(signs[SIGN_SUM].python, self, args, keywords);
 }
 static PyMethodDef sum_definition = {
     "sum", (PyCFunction)(void (*)(void))sum_method, METH_VARARGS | METH_KEYWORDS,
@@ -553,14 +561,7 @@ static PyObject *view_method(PyObject *self, PyObject *args, PyObject *keywords)
         PyObject *result = view ? view_of(&views[VIEW_VIEW], self, view, PyTuple_Pack(1, args)) : (PyErr_Clear(), NULL);
         if (result || PyErr_Occurred()) return result;
     }
-    Py_ssize_t n = PyTuple_Size(args);
-    PyObject *all = PyTuple_New(1 + n), *result = NULL;
-    if (!all) return NULL;
-    PyTuple_SetItem(all, 0, Py_NewRef(self));
-    for (Py_ssize_t i = 0; i < n; i++) PyTuple_SetItem(all, i + 1, Py_NewRef(PyTuple_GetItem(args, i)));
-    result = PyObject_Call(python_view, all, keywords);
-    Py_DECREF(all);
-    return result;
+    return call_python(python_view, self, args, keywords);
 }
 static PyMethodDef view_definition = {
     "view", (PyCFunction)(void (*)(void))view_method, METH_VARARGS | METH_KEYWORDS,

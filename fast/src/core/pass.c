@@ -23,6 +23,8 @@ static int comes_first(const Ready *a, const Ready *b)
     return a->sequence_nr != b->sequence_nr ? a->sequence_nr > b->sequence_nr : a->arrival < b->arrival;
 }
 
+HEAP(Ready, push_ready, pop_ready, comes_first)
+
 static int push(Heap *heap, Ready ready) /* references are stolen */
 {
     if (heap->count == heap->room) {
@@ -35,25 +37,11 @@ static int push(Heap *heap, Ready ready) /* references are stolen */
         }
         heap->items = items, heap->room = room;
     }
-    Py_ssize_t at = heap->count++;
-    for (Py_ssize_t above = (at - 1) / 2; at && comes_first(&ready, &heap->items[above]); at = above, above = (at - 1) / 2)
-        heap->items[at] = heap->items[above];
-    heap->items[at] = ready;
+    push_ready(heap->items, &heap->count, ready);
     return 0;
 }
 
-static Ready pop(Heap *heap)
-{
-    Ready first = heap->items[0], last = heap->items[--heap->count];
-    Py_ssize_t at = 0, below;
-    for (; (below = 2 * at + 1) < heap->count; at = below) {
-        if (below + 1 < heap->count && comes_first(&heap->items[below + 1], &heap->items[below])) below++;
-        if (!comes_first(&heap->items[below], &last)) break;
-        heap->items[at] = heap->items[below];
-    }
-    heap->items[at] = last;
-    return first;
-}
+static Ready pop(Heap *heap) { return pop_ready(heap->items, &heap->count); }
 
 static long long sequence_of(PyObject *node)
 {
@@ -503,13 +491,14 @@ PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t
     }
     long long minimum = PyLong_AsLongLong(args[1]);
     if (minimum == -1 && PyErr_Occurred()) return NULL;
-    PyObject *dependencies = SLOT(task, GraphTask, dependencies), *seen = PyList_New(0);
+    PyObject *dependencies = SLOT(task, GraphTask, dependencies), *seen = PyList_New(0), *edges = NULL;
     set_slot(&SLOT(task, GraphTask, root), Py_NewRef(args[0]));
     if (!seen || PyList_Append(seen, args[0])) goto failed;
     int sinks = 0;
     Py_ssize_t leaves = 0;
     for (Py_ssize_t i = 0; i < PyList_Size(seen); i++) {
-        PyObject *node = PyList_GetItem(seen, i), *edges = SLOT(node, Node, next_edges);
+        PyObject *node = PyList_GetItem(seen, i);
+        SETREF(edges, Py_XNewRef(SLOT(node, Node, next_edges))); /* (others may set them while Python runs) */
         if (!edges || !PyTuple_Check(edges)) {
             PyErr_SetString(PyExc_AttributeError, "next_edges");
             goto failed;
@@ -552,8 +541,9 @@ PyObject *compute_dependencies(PyObject *task, PyObject *const *args, Py_ssize_t
         Py_XDECREF(none);
         if (!none) goto failed;
     }
+    Py_XDECREF(edges);
     return seen;
 failed:
-    Py_XDECREF(seen);
+    Py_XDECREF(seen), Py_XDECREF(edges);
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* Programs of captured steps: _live() and _constants() of capture/program.py, plan() of capture/planning.py and steps() of
- * capture/plain.py, for calls of the most frequent kinds. What they give is what those give; None: not for these calls. */
+/* Programs of captured steps: _live() and _without_constants() of capture/program.py, plan() of capture/planning.py and steps()
+ * of capture/plain.py, for calls of the most frequent kinds. What they give is what those give; None: not for these calls. */
 #include "recorded.h"
 
 #include <string.h>
@@ -16,13 +16,19 @@ static int is_for_here(PyObject *call)
     return (PyObject *)Py_TYPE(call) == known.Call && RSLOT(call, Call, kind) != known.python;
 }
 
+/* Zeros; NULL with an error. */
+static void *zeros_of(Py_ssize_t count, size_t size)
+{
+    void *found = PyMem_Calloc(count, size);
+    return found ? found : PyErr_NoMemory();
+}
+
 /* A byte for each storage, by its number: the numbers in `set` are 1. */
 static char *flags(Py_ssize_t storages, PyObject *set)
 {
-    char *found = PyMem_Calloc(storages + 1, 1);
-    PyObject *number, *all = found && set ? PyObject_GetIter(set) : NULL;
-    if (!found) PyErr_NoMemory();
-    if (!all) return set ? (PyMem_Free(found), NULL) : found;
+    char *found = zeros_of(storages + 1, 1);
+    PyObject *number, *all = found ? PyObject_GetIter(set) : NULL;
+    if (!all) return PyMem_Free(found), NULL;
     while ((number = PyIter_Next(all))) {
         Py_ssize_t i = PyLong_AsSsize_t(number);
         if (i >= 0 && i < storages) found[i] = 1;
@@ -51,17 +57,32 @@ static int is_wanted(PyObject *values, const char *wanted)
     return 0;
 }
 
+/* Are all values of a call in storages that have a number below `storages`? What follows looks and writes there; later functions
+ * are given none but calls that were found to be so. */
+static int is_within(PyObject *call, Py_ssize_t storages)
+{
+    PyObject *all[] = {RSLOT(call, Call, reads), RSLOT(call, Call, results), RSLOT(call, Call, writes)};
+    for (int k = 0; k < 3; k++)
+        for (Py_ssize_t i = 0, n = size_of(all[k]); i < n; i++) {
+            PyObject *value = at(all[k], i);
+            Py_ssize_t number = value == Py_None ? 0 : number_of(storage_of(value));
+            if (number < 0 || number >= storages) return 0;
+        }
+    return 1;
+}
+
 /* live(calls, number of storages, wanted, names of calls that make memory and leave it as it is) */
 PyObject *live_calls(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     (void)self;
     if (!takes(count, 4)) return NULL;
     PyObject *calls = args[0], *kept = PyList_New(0);
-    char *wanted = flags(PyLong_AsSsize_t(args[1]), args[2]);
+    Py_ssize_t all = PyLong_AsSsize_t(args[1]);
+    char *wanted = flags(all, args[2]);
     if (!kept || !wanted) goto failed;
     for (Py_ssize_t i = PyList_Size(calls) - 1; i >= 0; i--) {
         PyObject *call = PyList_GetItem(calls, i);
-        if (!is_for_here(call)) {
+        if (!is_for_here(call) || !is_within(call, all)) {
             Py_DECREF(kept);
             PyMem_Free(wanted);
             Py_RETURN_NONE;
@@ -142,7 +163,7 @@ PyObject *without_constants(PyObject *self, PyObject *const *args, Py_ssize_t co
     if (!takes(count, 3)) return NULL;
     PyObject *calls = args[0], *storages = args[1], *found = PySet_New(NULL), *others = PyList_New(0), *result = NULL;
     Py_ssize_t all = PyList_Size(storages), many = PyList_Size(calls);
-    char *seen = flags(all, args[2]), *constant = PyMem_Calloc(all + 1, 1), *writers = PyMem_Calloc(all + 1, 1);
+    char *seen = flags(all, args[2]), *constant = zeros_of(all + 1, 1), *writers = zeros_of(all + 1, 1);
     if (!found || !others || !seen || !constant || !writers) goto done;
     for (Py_ssize_t i = 0; i < all; i++)
         constant[i] = RSLOT(PyList_GetItem(storages, i), Storage, kind) == known.number;
@@ -222,26 +243,7 @@ typedef struct {
 /* Those of the places that are in use, as a heap: which is free first, and of those the first. */
 static int is_before(const Busy *a, const Busy *b) { return a->last != b->last ? a->last < b->last : a->place < b->place; }
 
-static void push_busy(Busy *heap, Py_ssize_t *count, Busy one)
-{
-    Py_ssize_t at = (*count)++;
-    for (Py_ssize_t above = (at - 1) / 2; at && is_before(&one, &heap[above]); at = above, above = (at - 1) / 2)
-        heap[at] = heap[above];
-    heap[at] = one;
-}
-
-static Busy pop_busy(Busy *heap, Py_ssize_t *count)
-{
-    Busy first = heap[0], last = heap[--*count];
-    Py_ssize_t at = 0, below;
-    for (; (below = 2 * at + 1) < *count; at = below) {
-        if (below + 1 < *count && is_before(&heap[below + 1], &heap[below])) below++;
-        if (!is_before(&heap[below], &last)) break;
-        heap[at] = heap[below];
-    }
-    heap[at] = last;
-    return first;
-}
+HEAP(Busy, push_busy, pop_busy, is_before)
 
 typedef struct {
     Py_ssize_t *first, *last, *order, used; /* of storages, by number: -1 where it is not used; in the order of their first uses */
@@ -267,11 +269,11 @@ PyObject *place_small(PyObject *self, PyObject *const *args, Py_ssize_t count)
     PyObject *calls = args[0], *storages = args[1], *places = PyDict_New(), *result = NULL;
     Py_ssize_t all = PyList_Size(storages), many = PyList_Size(calls), bytes = 0, unplanned = 0, busy = 0, stack = 0;
     char *elsewhere = flags(all, args[2]), *escaping = flags(all, args[3]);
-    Py_ssize_t *numbers = PyMem_Calloc(4 * all + 4, sizeof *numbers);
-    Busy *heap = PyMem_Calloc(all + 1, sizeof *heap);
+    Py_ssize_t *numbers = zeros_of(4 * all + 4, sizeof *numbers);
+    Busy *heap = zeros_of(all + 1, sizeof *heap);
     /* Free places, as stacks in one list: the one below each, and the last of each size. */
     Py_ssize_t top[CLASSES_OF_SIZE], *below = numbers ? numbers + 3 * all + 3 : NULL, *freed = NULL;
-    if (!places || !elsewhere || !escaping || !numbers || !heap || !(freed = PyMem_Calloc(all + 1, sizeof *freed))) goto done;
+    if (!places || !elsewhere || !escaping || !numbers || !heap || !(freed = zeros_of(all + 1, sizeof *freed))) goto done;
     Lifetimes lives = {numbers, numbers + all + 1, numbers + 2 * all + 2, 0};
     memset(lives.last, -1, (all + 1) * sizeof *lives.last);
     memset(top, -1, sizeof top);
@@ -348,10 +350,13 @@ static PyObject *array_for(PyObject *value, const Arrays *arrays)
         sizes[i] = PyLong_AsSsize_t(PyTuple_GetItem(shape, i));
         strides[i] = PyLong_AsSsize_t(PyTuple_GetItem(steps, i));
     }
-    PyObject *dtype = Py_NewRef(RSLOT(value, Value, dtype));
-    char *data = PyArray_BYTES((PyArrayObject *)arrays->arena) + PyLong_AsSsize_t(place) +
-                 PyLong_AsSsize_t(RSLOT(value, Value, offset));
-    array = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)dtype, dims, sizes, strides, data, NPY_ARRAY_WRITEABLE, NULL);
+    PyArrayObject *arena = (PyArrayObject *)arrays->arena;
+    PyArray_Descr *dtype = (PyArray_Descr *)RSLOT(value, Value, dtype);
+    Py_ssize_t start = PyLong_AsSsize_t(place) + PyLong_AsSsize_t(RSLOT(value, Value, offset));
+    if (!PyArray_CheckStrides((int)PyDataType_ELSIZE(dtype), dims, PyArray_NBYTES(arena), start, sizes, strides))
+        return PyObject_CallFunctionObjArgs(arrays->view, value, NULL); /* it would lie outside, which NumPy refuses */
+    Py_INCREF(dtype);
+    array = PyArray_NewFromDescr(&PyArray_Type, dtype, dims, sizes, strides, PyArray_BYTES(arena) + start, NPY_ARRAY_WRITEABLE, NULL);
     if (!array) return NULL;
     if (PyArray_SetBaseObject((PyArrayObject *)array, Py_NewRef(arrays->arena)) || PyDict_SetItem(arrays->views, value, array) ||
         PyDict_SetItem(arrays->at, place, value))

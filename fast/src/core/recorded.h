@@ -1,4 +1,5 @@
-/* What captured steps are made of: the slots of RecordedArray, Storage, Value and Call (capture/values.py). */
+/* What captured steps are made of: the slots of Storage, Value and Call (capture/values.py) and of RecordedArray
+ * (capture/arrays.py); and what Python asks about them. */
 #include "core.h"
 
 #define CLASSES(X) X(RecordedArray) X(Storage) X(Value) X(Call)
@@ -10,7 +11,9 @@
     X(Value, array) X(Value, dtype) X(Value, offset) X(Value, shape) X(Value, storage) X(Value, strides) \
     X(Call, args) X(Call, function) X(Call, impure) X(Call, kind) X(Call, kwargs) X(Call, looks) X(Call, may_raise) \
     X(Call, name) X(Call, reads) X(Call, results) X(Call, where) X(Call, writes)
-#define TEXTS(X) X(new) X(number) X(outside) X(argument) X(ufunc) X(copy) X(opaque) X(python) X(here) X(of) X(state) X(f_lasti) X(unsafe) X(fill) X(cell_contents)
+#define TEXTS(X) \
+    X(new) X(number) X(outside) X(argument) X(ufunc) X(copy) X(opaque) X(python) X(here) X(of) X(state) X(f_lasti) X(unsafe) \
+    X(fill) X(cell_contents)
 
 typedef struct {
 #define OBJECT(name) PyObject *name;
@@ -39,6 +42,17 @@ static inline int may_be_constant(PyObject *storage)
     return PyArray_Check(RSLOT(storage, Storage, held)) && (is_new(storage) || RSLOT(storage, Storage, kind) == known.number);
 }
 
+/* recording.c */
+PyObject *know_recordings(PyObject *self, PyObject *names);
+PyObject *record_with(PyObject *self, PyObject *recorder);
+PyObject *are_plain_nodes(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *holders(PyObject *self, PyObject *recorder);
+PyObject *address_of(PyObject *self, PyObject *array);
+PyObject *living(PyObject *self, PyObject *storages);
+PyObject *is_same_world(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *pass_at(PyObject *self, PyObject *const *args, Py_ssize_t count);
+
+/* planning.c */
 PyObject *live_calls(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *without_constants(PyObject *self, PyObject *const *args, Py_ssize_t count);
 PyObject *let_go_of(PyObject *self, PyObject *const *args, Py_ssize_t count);

@@ -1,14 +1,16 @@
-/* Steps that are captured: pair(), again(), zeros(), copy() and view_of() of capture/recording.py, for small arrays of one
- * floating dtype. What is recorded are the package's own Storages, Values and Calls, in the recorder's own lists, so that any
- * call may be noted on either side.
+/* Steps that are captured: pair(), again(), zeros(), copy() and view_of() of capture/recording.py, for arrays of one floating
+ * dtype. What is recorded are the package's own Storages, Values and Calls, in the recorder's own lists, so that any call may be
+ * noted on either side. Values of calls that come again are in Storages of the earlier recording, with the same numbers: no
+ * program is made of a recording that has an earlier one, it only has to be the same.
+ *
+ * At the end, what captures ask about objects of the package often enough: of nodes, storages, arrays, and the world.
  */
 #include "recorded.h"
 
-#include <stdint.h>
-
 Known known;
 
-/* Who records, in the one thread that does. */
+/* Who records, in the one thread that does; all of it is NULL while nobody does. Calls of Python may change none of it: what a
+ * thread captures while it records is not recorded for itself. */
 static struct {
     PyObject *recorder, *calls, *storages, *unplaced, *earlier, *numbers, *token;
     unsigned long thread;
@@ -229,8 +231,8 @@ static int note(PyObject *kind, PyObject *name, PyObject *function, PyObject *ar
     return append(now.calls, call) ? -1 : 0;
 }
 
-/* An array (stolen) that a call has made, recorded: a call of the earlier recording comes again, or is new. What it is made of
- * are Values or not; `held`: it may be a constant. */
+/* An array (stolen) that a call has made, recorded: a call of the earlier recording comes again, or is new. `reads` are those of
+ * its arguments that are Values; `held`: it may be a constant. */
 static PyObject *made(PyObject *kind, PyObject *name, PyObject *function, PyObject *args, PyObject *reads, PyObject *array,
                       PyObject *like, int held)
 {
@@ -256,7 +258,7 @@ typedef struct {
     PyObject *value;
 } Operand;
 
-/* An operand of an array's dtype, recorded or a number: 0, or -1, where an error is none but declines. */
+/* An operand of an array's dtype, recorded or a number: 0; or -1, if there is no error: for neither. */
 static int find(PyObject *object, PyArray_Descr *dtype, Operand *found)
 {
     if (is_recorded_float(object)) {
@@ -520,8 +522,10 @@ PyObject *is_same_world(PyObject *self, PyObject *const *args, Py_ssize_t count)
     }
     for (Py_ssize_t i = 0, n = PyList_Size(args[3]); same && i < n; i++)
         same = PyObject_Size(PyList_GetItem(args[3], i)) == PyLong_AsSsize_t(PyList_GetItem(args[4], i));
-    if (!same && PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL; /* an interrupt */
+    if (!same && PyErr_Occurred()) { /* something that is not there; all else is not for a look at the world to forget */
+        if (!PyErr_ExceptionMatches(PyExc_LookupError) && !PyErr_ExceptionMatches(PyExc_AttributeError) &&
+            !PyErr_ExceptionMatches(PyExc_ValueError))
+            return NULL;
         PyErr_Clear();
     }
     return PyBool_FromLong(same);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from types import MethodType
 from typing import Any
 from weakref import ref
@@ -33,7 +34,7 @@ from .graphed import GraphEntry, GraphRecording
 from .memory import Memory
 from .moving import moving_parts
 from .native import write
-from .patching import how_many_modules, one_at_a_time, without_collections
+from .patching import active, how_many_modules, one_at_a_time, without_collections
 from .session import NeedsGraph, Output, Recording, is_free, other_grads, other_memory, owned_by
 from .values import Value
 
@@ -67,10 +68,11 @@ class Entry:
             for tensor, array in known.values()
             if id(tensor) not in arguments
         ]
+        # (which lets go of the memory of the recording; if it fails, the recording is undone, by its tensors)
+        recording.program  # noqa: B018
         for argument in recording.tensors:
             recording.recorder.swapped.pop(id(argument), None)
         recording.tensors = []
-        recording.program  # noqa: B018 (which lets go of the memory of the recording)
 
     def build(self) -> None:
         """Make the program: its recording was the same twice."""
@@ -501,7 +503,10 @@ class Captured:
         """Record a call that no program was found for (`reason`), unless there are too many.
 
         While another thread records, tensors that it uses hold something else, and it may make a program for this call.
+        If this one does, the handler of a signal calls that came in the middle of an operator: its call runs as it is.
         """
+        if get_ident() in active:
+            return self.function(*args, **kwargs)
         with one_at_a_time, without_collections():
             first = self._fitting(tensors, key, tried)
             if first is None and len(self._entries.get(key, ())) >= LIMIT:
@@ -596,9 +601,14 @@ def _recorded(kind: Any, *args: Any) -> Any:
             if how_many_modules() == known:
                 raise
         else:
-            if how_many_modules() == known:
+            is_whole = False
+            try:
+                is_whole = how_many_modules() == known
+            finally:
+                if not is_whole:
+                    recording.undo()
+            if is_whole:
                 return recording
-            recording.undo()
 
 
 def _differs(difference: str | None) -> CaptureError:

@@ -75,8 +75,8 @@ class Recorder(KnownMemory):
         self.failed: tuple[str, Any] | None = None
         #: Version counters of those, and what they were: id -> (counter, version).
         self.versions: dict[int, tuple[Any, int]] = {}
-        #: Storages of the world as they were before they were first written to.
-        self.before: dict[int, np.ndarray] = {}
+        #: Storages of the world before they were first written to, by their numbers: (the array, what was in it).
+        self.before: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.first_node: int = local.state.sequence_nr
         self._signatures: dict[Any, int | None] = {}
         #: Are real arrays being computed with, or is a kernel seen through?
@@ -631,7 +631,7 @@ class Recorder(KnownMemory):
         """Keep what is in a storage of the world before it is written to, for a step that fails."""
         storage = value.storage
         if storage.kind != "new" and storage.number not in self.before and storage.array.size:
-            self.before[storage.number] = storage.array.copy()
+            self.before[storage.number] = storage.array, storage.array.copy()
 
     def used_of_the_world(self) -> set[int]:
         """The storages of the world that calls read or write."""
@@ -646,8 +646,8 @@ class Recorder(KnownMemory):
 
     def undo(self) -> None:
         """Put back what was written over: the step has failed."""
-        for number, content in self.before.items():
-            np.copyto(self.storages[number].array, content)
+        for array, content in self.before.values():
+            np.copyto(array, content)
         for counter, version in self.versions.values():
             counter.version = version
         for tensor, _ in self.swapped.values():
