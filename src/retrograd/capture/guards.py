@@ -53,7 +53,7 @@ from .arguments import SCALARS, hooks_of, is_equal
 
 _SCHEDULERS = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
 #: Classes of these packages are not looked into.
-_NOT_WATCHED = {"retrograd", "numpy", "scipy", "builtins", "threading", "logging"}
+_NOT_WATCHED = {"retrograd", "numpy", "scipy", "builtins", "threading", "logging", "typing"}
 _PACKAGE = __name__.partition(".")[0] + "."
 #: Methods that are called without their names: by signs, brackets, calls, `with` and attributes.
 _OPERATORS = {name for cls in (int, float, list, dict, set) for name in vars(cls)} - set(vars(object)) | {
@@ -69,6 +69,9 @@ _LONG, _MANY = 1 << 16, 1 << 12
 _MUCH = 1 << 16
 _CONTAINERS = (dict, list, tuple, set)
 _BARE = frozenset((*SCALARS, CodeType))
+#: By these names modules are found that have their names in strings.
+_OF_MODULES = frozenset(("modules", "import_module", "__import__"))
+_VIEWS = tuple([type(getattr({}, name)()) for name in ("keys", "values", "items")])
 _NUMBERS = frozenset((int, float, bool, type(None)))
 #: What stands for something that is not there.
 _GONE: Any = object()
@@ -90,11 +93,14 @@ class World:
         self._sets: list[tuple[Any, Any, str]] = []
         self._randoms: dict[int, tuple[Any, Any, str]] = {}
         self._schedulers: list[tuple[Any, str]] = []
-        #: Containers of the package's objects, by content: others may change them between calls, but no step.
-        self._inside: list[tuple[Any, str, Any, str]] = []
+        #: Containers of the package's objects, by content, with what is in them: others may change them between calls,
+        #: but no step.
+        self._inside: list[tuple[Any, str, Any, str, list[tuple[Any, Any]]]] = []
         self._files: list[tuple[Any, Any, str]] = []
         self._seen: dict[int, Any] = {}
         self._seen_classes: dict[int, Any] = {}
+        #: Classes by the ids of their attributes, as they were looked at.
+        self._classes: dict[int, type] = {}
         #: Names in the functions that were looked at, and what has attributes by such names, in a dictionary.
         self.names: set[Any] = set(_CALLED)
         self._any_name: bool = False
@@ -186,7 +192,10 @@ class World:
         return self._rare(one, name)
 
     def _rare(self, one: Any, name: str) -> list[tuple[Any, str]]:
-        if isinstance(one, (random.Random, np.random.RandomState, np.random.Generator)):
+        if isinstance(one, random.SystemRandom):
+            self.refused = self.refused or f"random numbers of the system ({name}), which cannot be put back"
+            return []
+        if isinstance(one, (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator)):
             self._randoms[id(one)] = one, _drawn(one), name
             return []
         if isinstance(one, (attrgetter, methodcaller)):
@@ -198,6 +207,10 @@ class World:
             return []
         if isinstance(one, weakref.ref):
             return [(one(), name)]
+        if isinstance(one, _VIEWS):
+            return [(one.mapping, name)]
+        if isinstance(one, memoryview):
+            return [(one.obj, name)]
         if isinstance(one, ContextVar):
             self._note(_Context(one), "", name)
             return [(one.get(None), name)]
@@ -206,6 +219,7 @@ class World:
             return []
         attributes = getattr(one, "__dict__", None)
         if attributes.__class__ is dict and "__wrapped__" in attributes:  # something before a function
+            self._holders.append((attributes, name))
             return [(attributes["__wrapped__"], name)]
         if _is_of_the_package(type(one)) and not isinstance(one, Generator):
             # The package may fill in what it needs; it has to be the same from then on.
@@ -213,7 +227,8 @@ class World:
                 found = {key: value for key, value in attributes.items() if not isinstance(value, _CONTAINERS)}
                 self._watched[id(attributes), False] = _Watched(attributes, name + ".", found)
                 for key in attributes.keys() - found.keys():
-                    self._inside.append((attributes, key, _content(attributes[key]), f"{name}.{key}"))
+                    held = attributes[key]
+                    self._inside.append((attributes, key, _content(held), f"{name}.{key}", _copies(held)))
                 return [(value, f"{name}.{key}") for key, value in found.items()]
         elif isinstance(one, io.IOBase):
             self._files.append((one, _told(one), name))
@@ -237,7 +252,10 @@ class World:
         for one in cls.__mro__:
             if id(one) not in self._seen_classes and _is_of_the_user(one):
                 self._seen_classes[id(one)] = one
-                self._holders.append((vars(one), name))
+                attributes = vars(one)
+                self._classes[id(attributes)] = one
+                self._holders.append((attributes, name))
+                self._lengths.append((attributes, len(attributes), name))
 
     def _optimizer(self, one: Optimizer, name: str) -> list[tuple[Any, str]]:
         """Whose parameters are watched; of one of the user's, everything, if its step is recorded."""
@@ -301,7 +319,7 @@ class World:
         read = names | _OPERATORS
         for container, name in self._holders:
             keys = list(container)
-            if not everything or "__name__" in container:  # of a Python module, never all
+            if not everything or "__spec__" in container:  # of a Python module, never all
                 keys = [key for key in keys if key in read] if len(keys) < len(read) else _common(read, container)
             for key in keys:
                 if (id(container), key) in self._noted:
@@ -349,6 +367,8 @@ class World:
             if not entries:
                 self.refused = self.refused or f"entries of globals() whose names do not stand in {name}"
             labels += entries
+        if not _OF_MODULES.isdisjoint(labels):
+            labels += [one for code in codes for one in code.co_consts if one.__class__ is str and one in sys.modules]
         for label in dict.fromkeys(labels):
             if label in known:
                 value = known[label]
@@ -426,7 +446,7 @@ class World:
         for cell, value, _ in self._cells:
             cell.cell_contents = value
         for watched in self._watched.values():
-            watched.put_back()
+            watched.put_back(self._classes.get(id(watched.container)))
         for container in self._empty:
             if container:
                 container.clear()
@@ -439,10 +459,17 @@ class World:
                 array[...] = np.frombuffer(content, array.dtype).reshape(array.shape)
             elif isinstance(array, bytearray):
                 array[:] = content
+        for attributes, key, content, _, copies in self._inside:
+            if _content(attributes.get(key)) != content:
+                attributes[key] = copies[0][0]
+                for container, before in copies:
+                    if not isinstance(container, tuple):
+                        container.clear()
+                        (container.extend if isinstance(container, list) else container.update)(before)
 
     def changed_inside(self) -> str | None:
         """What a step has changed that is watched while it is recorded alone."""
-        for attributes, key, content, name in self._inside:
+        for attributes, key, content, name, _ in self._inside:
             if _content(attributes.get(key)) != content:
                 return name
         return next((f"the file {name}" for file, place, name in self._files if _told(file) != place), None)
@@ -520,9 +547,14 @@ class _Watched:
             return f"the order or the class of keys such as that of {name}"
         return None
 
-    def put_back(self) -> None:
+    def put_back(self, cls: type | None) -> None:
+        """`cls` is the class whose attributes these are."""
         container = self.container
-        if self.is_list:
+        if cls is not None:
+            for key, value in zip(self.keys, self.values):
+                if container.get(key, _GONE) is not value:
+                    setattr(cls, key, value)
+        elif self.is_list:
             if list(map(id, container)) != list(map(id, self.values)):
                 container.clear()
                 container.extend(self.values)
@@ -637,13 +669,25 @@ def _content(one: Any) -> Any:
     return repr(one) if isinstance(one, SCALARS) else id(one) if not isinstance(one, set) else sorted(map(id, one))
 
 
+def _copies(one: Any) -> list[tuple[Any, Any]]:
+    """A container and those in it, with what is in each."""
+    found: dict[int, tuple[Any, Any]] = {}
+    todo = [one]
+    for container in todo:
+        if isinstance(container, _CONTAINERS) and id(container) not in found:
+            content: Any = dict(container) if isinstance(container, dict) else list(container)
+            found[id(container)] = container, content
+            todo += content.values() if isinstance(content, dict) else content
+    return list(found.values())
+
+
 def _drawn(one: Any) -> Any:
     """Where a generator of Python's or NumPy's stands."""
     if isinstance(one, random.Random):
         return one.getstate()
     if isinstance(one, np.random.RandomState):
         return pickle.dumps(one.get_state(legacy=False))
-    return pickle.dumps(one.bit_generator.state)
+    return pickle.dumps(getattr(one, "bit_generator", one).state)
 
 
 def _put_back(one: Any, state: Any) -> None:
@@ -652,7 +696,7 @@ def _put_back(one: Any, state: Any) -> None:
     elif isinstance(one, np.random.RandomState):
         one.set_state(pickle.loads(state))
     else:
-        one.bit_generator.state = pickle.loads(state)
+        getattr(one, "bit_generator", one).state = pickle.loads(state)
 
 
 def _makes_names(code: CodeType) -> bool:
