@@ -704,7 +704,9 @@ def test_a_copy_of_a_captured_function_is_one_of_the_copy():
     one = Trainer()
     for _ in range(4):
         one.step(torch.ones(3))
+    one.step.name = "step"
     two = copy.deepcopy(one)
+    assert two.step.name == "step"
     for call in range(4):
         assert two.step(torch.ones(3)).tolist() == [2.0 * (5 + call)] * 3
     assert one.w.tolist() == [4.0] * 3
