@@ -60,6 +60,10 @@ class Counted:
     calls = 0
 
 
+class Slotted:
+    __slots__ = ("k", "more")
+
+
 class Table(dict):
     def scale(self):
         return K
@@ -200,6 +204,8 @@ def places():
     yield "a captured function inside", lambda x: inner(x) + 1, put(K=4.0)
     inner.k = 1.0
     yield "an attribute of a captured function", lambda x: x * inner.k, lambda: setattr(inner, "k", 4.0)
+    slotted = Slotted()
+    yield "a slot that was empty", lambda x: x * getattr(slotted, "k", 1.0), lambda: setattr(slotted, "k", 4.0)
     yield (
         "a default that an attribute of a class replaces",
         lambda x: x * getattr(Object, "not_there_yet", 1.0),
@@ -569,17 +575,21 @@ def test_an_error_that_is_caught_is_control_flow(fails_at):
         lambda world: world.array.fill(5),
         lambda world: world.bytes.append(5),
         lambda world: setattr(Counted, "calls", Counted.calls + 1),
+        lambda world: setattr(world.slotted, "k", 2.0),
+        lambda world: setattr(world.slotted, "more", 3.0),
     ],
 )
 def test_what_a_refused_step_has_changed_is_as_it_was(change):
     world = Object(numbers=[], some=[1, 2], table={"a": 1}, by=2.0, model=nn.Linear(1, 1), argument=[3])
+    world.slotted = Slotted()
+    world.slotted.k = 1.0
     world.model.count, world.entries, world.array, world.bytes = 0, {1}, np.ones(2), bytearray(b"ab")
 
     def state():
         return (
             list(world.numbers), list(world.some), dict(world.table), world.by, world.model.count,
             list(world.model._buffers), list(world.argument), set(world.entries), world.array.tolist(),
-            bytes(world.bytes), Counted.calls,
+            bytes(world.bytes), Counted.calls, world.slotted.k, hasattr(world.slotted, "more"),
         )  # fmt: skip
 
     def step(x, argument):

@@ -103,7 +103,10 @@ class Watched:
                 dict.__delitem__(container, key)
         elif container.__class__ is Slots and not isinstance(container.one, type):
             for key, value in zip(self.keys, self.values):
-                setattr(container.one, key, value)
+                if value is not GONE:
+                    setattr(container.one, key, value)
+                elif hasattr(container.one, key):
+                    delattr(container.one, key)
 
 
 def _in_order(container: dict[Any, Any]) -> list[Any]:
@@ -120,7 +123,7 @@ def _are_same_keys(now: list[Any], before: list[Any]) -> bool:
 
 
 class Slots:
-    """The slots of an object."""
+    """The slots of an object, of which some may be empty."""
 
     def __init__(self, one: Any) -> None:
         self.one: Any = one
@@ -128,12 +131,10 @@ class Slots:
     def __iter__(self) -> Iterator[str]:
         for cls in type(self.one).__mro__:
             slots = vars(cls).get("__slots__", ())
-            for slot in (slots,) if isinstance(slots, str) else slots:
-                if hasattr(self.one, slot):
-                    yield slot
+            yield from (slots,) if isinstance(slots, str) else slots
 
     def __getitem__(self, key: str) -> Any:
-        return getattr(self.one, key)
+        return getattr(self.one, key, GONE)
 
     def __contains__(self, key: object) -> bool:
         return False
