@@ -301,6 +301,13 @@ def test_hooks_of_arguments_are_watched(after):
     compare(script)
 
 
+def test_devices_are_known_by_value():
+    captured = torch.capture(lambda x, device: x.to(device) * 2, backend="plain")
+    for _ in range(12):
+        assert captured(torch.ones(3), torch.device("cpu")).tolist() == [2.0] * 3
+    assert captured.source
+
+
 def twice(grad):
     return grad * 2
 
@@ -354,6 +361,20 @@ def test_an_argument_that_is_a_view_of_the_world(first):
         given = {"own": [lambda: other.view(3), lambda: buffer.view(3)]}
         given["view"] = given["own"][::-1]
         return [captured(one()) for one in given[first] * 2 for _ in range(3)], buffer, buffer._version
+
+    compare(script)
+
+
+def test_an_argument_that_is_a_view_of_the_world_in_the_second_call():
+    def script(capture):
+        table = torch.ones(4, 3)
+
+        def step(x):
+            return x * 2 if x._base is table else x * 3 + table.sum()
+
+        captured = capture(step)
+        own = torch.zeros(4, 3)
+        return [captured(one) for one in [own[1], table[1], table[2]] * 4]
 
     compare(script)
 

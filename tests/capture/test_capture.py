@@ -170,6 +170,14 @@ def test_state_that_changes_its_shape_is_captured_anew():
             assert torch.equal(f(torch.ones(2)), torch.full((size,), 4.0 * call))
 
 
+@pytest.mark.filterwarnings("error")
+def test_calls_that_fail_are_not_counted_as_programs():
+    captured = torch.capture(lambda x: torch.linalg.cholesky(x), backend="plain")
+    for _ in range(12):
+        with pytest.raises(torch.linalg.LinAlgError):
+            captured(-torch.eye(2))
+
+
 def test_too_many_programs_end_in_eager_runs_and_one_warning():
     numbers = [0]
 
@@ -406,6 +414,15 @@ def test_make_graphed_callables():
     assert torch.equal(layer.weight.grad, twin.weight.grad)
     with pytest.raises(TypeError, match="sample_args"):
         torch.capture.make_graphed_callables(layer, torch.zeros(4, 3))
+
+
+def test_samples_of_arguments_leave_no_trace():
+    block = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.5))
+    drawn, before, version = torch.get_rng_state(), copy.deepcopy(block.state_dict()), block[0].running_mean._version
+    torch.capture.make_graphed_callables(block, (torch.zeros(4, 3, requires_grad=True),), backend="plain")
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert all(torch.equal(one, before[name]) for name, one in block.state_dict().items())
+    assert block[0].running_mean._version == version
 
 
 # ------------------------------------------------------------------------------------------------------------ the cache

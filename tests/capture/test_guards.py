@@ -522,6 +522,26 @@ def test_values_of_gradients_that_are_read(whose):
         step(torch.ones(3), leaf)
 
 
+def test_learning_rates_that_are_tensors_and_scheduled_inside():
+    def script(capture):
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=torch.tensor(0.5))
+        scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+
+        def step(x):
+            optimizer.zero_grad()
+            model(x).square().sum().backward()
+            optimizer.step()
+            scheduler.step()
+
+        captured = capture(step)
+        for call in range(6):
+            captured(torch.full((1, 3), float(call)))
+        return optimizer.param_groups[0]["lr"], scheduler.get_last_lr(), list(model.parameters())
+
+    compare(script)
+
+
 def test_learning_rates_that_are_tensors_are_live():
     def script(capture):
         rate, model = torch.tensor(0.5), nn.Linear(3, 2)

@@ -30,6 +30,30 @@ def test_results_that_share_memory_do_so_after_a_replay():
     compare(script)
 
 
+def test_versions_of_results_are_those_of_eager_ones():
+    def script(capture):
+        factor = torch.ones(3, requires_grad=True)
+
+        def step(x):
+            y = x + 1
+            y[0] = 5.0
+            return y, y[1:], (x * 2).add_(1), x * 3
+
+        captured = capture(step)
+        found = []
+        for call in range(5):
+            results = captured(tensor(call))
+            found += [one._version for one in results]
+            total = (results[0] * factor).sum()
+            results[1].mul_(2)
+            found += [one._version for one in results]
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                total.backward()
+        return found
+
+    compare(script)
+
+
 def test_results_lie_as_they_do_eagerly():
     def script(capture):
         def step(x):

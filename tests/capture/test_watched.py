@@ -6,6 +6,7 @@ import contextvars
 import copy
 import ctypes
 import functools
+import importlib
 import itertools
 import logging
 import math
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 import types
+import typing
 import weakref
 
 import numpy as np
@@ -39,6 +41,8 @@ def fresh(monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "K", 1.0)
     monkeypatch.setattr(sys.modules[__name__], "FUNCTION", math.sin)
     monkeypatch.setenv("RETROGRAD_TEST_K", "1")
+    monkeypatch.setattr(Object, "not_there_yet", 1.0, raising=False)
+    monkeypatch.delattr(Object, "not_there_yet")
 
 
 def put(**names):
@@ -50,6 +54,14 @@ class Object:
 
     def __init__(self, **attributes):
         vars(self).update(attributes)
+
+
+class Counted:
+    calls = 0
+
+
+class Slotted:
+    __slots__ = ("k", "more")
 
 
 class Table(dict):
@@ -142,6 +154,16 @@ def places():
     )
     settings = module_of(number=1.0)
     yield "an import inside", imported, lambda: setattr(settings, "number", 4.0)
+    yield (
+        "a module that is imported by its name",
+        lambda x: x * importlib.import_module("a_users_settings").number,
+        lambda: setattr(settings, "number", 5.0),
+    )
+    yield (
+        "an entry of sys.modules",
+        lambda x: x * sys.modules["a_users_settings"].number,
+        lambda: setattr(settings, "number", 6.0),
+    )
     hidden = type("Hidden", (), {"__module__": "_settings"})()
     hidden.k = 1.0
     yield "a class of a module with an underscore", lambda x: x * hidden.k, lambda: setattr(hidden, "k", 4.0)
@@ -157,6 +179,13 @@ def places():
     behind = {"k": 1.0}
     proxy = types.MappingProxyType(behind)
     yield "a mapping proxy", lambda x: x * proxy["k"], lambda: behind.update(k=4.0)
+    viewed = {"k": 1.0}
+    of_values, of_items = viewed.values(), viewed.items()
+    yield "the values of a dictionary", lambda x: x * sum(of_values), lambda: viewed.update(k=4.0)
+    yield "the items of a dictionary", lambda x: x * dict(of_items)["k"], lambda: viewed.update(k=5.0)
+    written = bytearray(b"\1")
+    seen_through = memoryview(written)
+    yield "a view of bytes", lambda x: x * seen_through[0], lambda: written.__setitem__(0, 9)
     some_bytes, numbers, number = bytearray(b"\1"), array.array("d", [1.0]), ctypes.c_double(1.0)
     yield "bytes", lambda x: x * some_bytes[0], lambda: some_bytes.__setitem__(0, 9)
     yield "an array of Python's", lambda x: x * numbers[0], lambda: numbers.__setitem__(0, 9.0)
@@ -173,6 +202,15 @@ def places():
     yield "a weak reference", lambda x: x * weak().k, lambda: setattr(target, "k", 3.0)
     inner = torch.capture(lambda x: x * K, backend="plain")
     yield "a captured function inside", lambda x: inner(x) + 1, put(K=4.0)
+    inner.k = 1.0
+    yield "an attribute of a captured function", lambda x: x * inner.k, lambda: setattr(inner, "k", 4.0)
+    slotted = Slotted()
+    yield "a slot that was empty", lambda x: x * getattr(slotted, "k", 1.0), lambda: setattr(slotted, "k", 4.0)
+    yield (
+        "a default that an attribute of a class replaces",
+        lambda x: x * getattr(Object, "not_there_yet", 1.0),
+        lambda: setattr(Object, "not_there_yet", 4.0),
+    )
     yield "a descriptor", lambda x: x * Described().k, put(K=4.0)
     yield "an attribute of a metaclass", lambda x: x * OfMeta.k, lambda: setattr(Meta, "k", 3.0)
     marked = torch.ones(3)
@@ -238,6 +276,15 @@ def test_what_a_step_reads_is_watched(name, step, change, monkeypatch):
         assert torch.equal(captured(x[call]), step(x[call])), name
     assert captured.source
     assert sum(map(len, captured._entries.values())) <= 3
+
+
+F_OF_TYPES = typing.TypeVar("F_OF_TYPES")
+
+
+def test_types_are_not_looked_into():
+    """Whose methods read entries of globals() by names that are made."""
+    captured = torch.capture(lambda x: (F_OF_TYPES, typing.Union, x * 2)[2], backend="plain")
+    assert [captured(torch.ones(1)).item() for _ in range(4)] == [2.0] * 4
 
 
 def test_entries_of_globals_by_names_that_are_made():
@@ -412,14 +459,21 @@ def test_iterators_are_refused(make):
     assert next(place) == 1.0
 
 
-@pytest.mark.parametrize("which", ["random", "np.random", "default_rng", "Random"])
+def test_random_numbers_of_the_system_are_refused():
+    own = random.SystemRandom()
+    with pytest.raises(CaptureError, match=r"reads random numbers of the system \(own\)"):
+        torch.capture(lambda x: x * own.random(), backend="plain")(torch.ones(3))
+
+
+@pytest.mark.parametrize("which", ["random", "np.random", "default_rng", "Random", "PCG64"])
 def test_draws_of_others_are_refused_and_put_back(which):
-    rng, own = np.random.default_rng(0), random.Random(0)
+    rng, own, raw = np.random.default_rng(0), random.Random(0), np.random.PCG64(0)
     draw = {
         "random": random.random,
         "np.random": np.random.rand,
         "default_rng": rng.random,
         "Random": own.random,
+        "PCG64": raw.random_raw,
     }[which]
     random.seed(0)
     np.random.seed(0)
@@ -428,10 +482,12 @@ def test_draws_of_others_are_refused_and_put_back(which):
         "np.random": lambda x: x * (2 if np.random.rand() < 2 else 3),
         "default_rng": lambda x: x * (2 if rng.random() < 2 else 3),
         "Random": lambda x: x * (2 if own.random() < 2 else 3),
+        "PCG64": lambda x: x * (2 if raw.random_raw() >= 0 else 3),
     }[which]
     with pytest.raises(CaptureError, match="draws random numbers from"):
         torch.capture(step, backend="plain")(torch.ones(3))
     again = {"random": random.Random(0).random, "default_rng": np.random.default_rng(0).random}
+    again["PCG64"] = np.random.PCG64(0).random_raw
     again["Random"], again["np.random"] = again["random"], np.random.RandomState(0).rand
     assert draw() == again[which]()
 
@@ -455,11 +511,20 @@ def test_effects_are_refused(tmp_path):
         return x * 2
 
     opened = open(tmp_path / "opened", "w")
+    there = tmp_path / "there"
+    there.write_text("2")
+    np.save(tmp_path / "array.npy", np.ones(3))
+    not_read_again = r"open\(\) of a file, which a replay would not read again at .*test_watched"
 
     for step, match in {
         lambda x: (opened.write("x"), x * 2)[1]: "changes the file opened",
         lambda x: (open(path, "a").write("x"), x * 2)[1]: r"open\(\) of a file that is written to at .*test_watched",
         lambda x: (path.write_text("x"), x * 2)[1]: r"open\(\) of a file that is written to at .*test_watched",
+        lambda x: x * float(open(there).read()): not_read_again,
+        lambda x: x * float(there.read_text()): not_read_again,
+        lambda x: x * torch.from_numpy(np.load(tmp_path / "array.npy")): not_read_again,
+        lambda x: x * eval("ABC"[2] + "1", {"C1": 2}): r"eval\(\), whose text may name anything at .*test_watched",
+        lambda x: (exec("y = 1"), x)[1] * 2: r"exec\(\), whose text may name anything at .*test_watched",
         lambda x: (logger.warning("hello"), x * 2)[1]: "a message that is logged at .*test_watched",
         lambda x: x * 2 if time.time() > 0 else x: r"time\.time\(\), which a replay would not ask at .*test_watched",
         lambda x: x * x._version: "the version of a tensor",
@@ -509,17 +574,22 @@ def test_an_error_that_is_caught_is_control_flow(fails_at):
         lambda world: world.entries.add(5),
         lambda world: world.array.fill(5),
         lambda world: world.bytes.append(5),
+        lambda world: setattr(Counted, "calls", Counted.calls + 1),
+        lambda world: setattr(world.slotted, "k", 2.0),
+        lambda world: setattr(world.slotted, "more", 3.0),
     ],
 )
 def test_what_a_refused_step_has_changed_is_as_it_was(change):
     world = Object(numbers=[], some=[1, 2], table={"a": 1}, by=2.0, model=nn.Linear(1, 1), argument=[3])
+    world.slotted = Slotted()
+    world.slotted.k = 1.0
     world.model.count, world.entries, world.array, world.bytes = 0, {1}, np.ones(2), bytearray(b"ab")
 
     def state():
         return (
             list(world.numbers), list(world.some), dict(world.table), world.by, world.model.count,
             list(world.model._buffers), list(world.argument), set(world.entries), world.array.tolist(),
-            bytes(world.bytes),
+            bytes(world.bytes), Counted.calls, world.slotted.k, hasattr(world.slotted, "more"),
         )  # fmt: skip
 
     def step(x, argument):
@@ -531,6 +601,21 @@ def test_what_a_refused_step_has_changed_is_as_it_was(change):
         with pytest.raises(CaptureError, match=r"a step that (changes|keeps)"):
             torch.capture(step, backend="plain")(torch.ones(1), world.argument)
         assert state() == before
+
+
+def test_what_a_step_has_changed_before_it_is_refused_is_as_it_was():
+    some, table = [1], {"n": 0}
+
+    def step(x, given):
+        some.append(2)
+        table["n"] += 1
+        given["more"] = 3
+        return x * x.sum().item()
+
+    given = {}
+    with pytest.raises(CaptureError, match=r"cannot capture item\(\)"):
+        torch.capture(step, backend="plain")(torch.ones(3), given)
+    assert (some, table, given) == ([1], {"n": 0}, {})
 
 
 def test_what_a_refused_step_keeps_can_be_used():
@@ -552,6 +637,34 @@ def test_what_a_refused_step_keeps_can_be_used():
     assert [captured(torch.ones(3)).tolist() for _ in range(3)] == [[2.0] * 3] * 3
 
 
+def test_what_a_refused_step_has_done_to_an_optimizer_is_as_it_was():
+    w = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=torch.tensor(0.5), momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    calls = []
+
+    def step(x, last):
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+        scheduler.step()
+        if last:
+            calls.append(1)
+
+    captured = torch.capture(step, backend="plain")
+    for _ in range(4):
+        captured(torch.ones(3), False)
+
+    def state():
+        momentum, rate = optimizer.state[w]["momentum_buffer"], optimizer.param_groups[0]["lr"]
+        return [(one.tolist(), one._version) for one in (w, momentum, rate)], scheduler.last_epoch
+
+    before = state()
+    with pytest.raises(CaptureError, match="changes calls"):
+        captured(torch.ones(3), True)
+    assert state() == before
+
+
 def test_the_state_of_a_grad_scaler_that_a_step_changes_is_refused():
     model = nn.Linear(3, 3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -564,6 +677,7 @@ def test_the_state_of_a_grad_scaler_that_a_step_changes_is_refused():
 
     with pytest.raises(CaptureError, match=r"changes scaler\._per_optimizer_states"):
         torch.capture(step, backend="plain", split=True)(torch.ones(2, 3))
+    step(torch.ones(2, 3))  # which says that it has been called already, if the state is not as it was
 
 
 def test_cached_parametrizations_are_eager():
@@ -600,7 +714,9 @@ def test_a_copy_of_a_captured_function_is_one_of_the_copy():
     one = Trainer()
     for _ in range(4):
         one.step(torch.ones(3))
+    one.step.name = "step"
     two = copy.deepcopy(one)
+    assert two.step.name == "step"
     for call in range(4):
         assert two.step(torch.ones(3)).tolist() == [2.0 * (5 + call)] * 3
     assert one.w.tolist() == [4.0] * 3

@@ -35,7 +35,7 @@ from .memory import Memory
 from .moving import moving_parts
 from .native import write
 from .patching import active, how_many_modules, one_at_a_time, without_collections
-from .session import NeedsGraph, Output, Recording, is_free, other_grads, other_memory, owned_by
+from .session import NeedsGraph, Output, Recording, is_free, other_grads, other_memory, owned_by, owner_of
 from .values import Value
 
 #: So many programs are made for calls that look alike before they are left to run eagerly.
@@ -57,8 +57,8 @@ class Entry:
         self._given: dict[int, Any] = {}
         self._owned: dict[int, list[np.ndarray]] = {}
         self.written: list[tuple[int, np.ndarray]] = []
-        #: May it matter whose memory the arguments are?
-        self._asks_for_memory: bool = len(recording.taken) < len(recording.shared) or recording.places is not None
+        #: May it matter whose memory the arguments are? It does to the recording that has to be the same.
+        self._asks_for_memory: bool = True
         arguments = {id(tensor) for tensor in recording.tensors}
         known = dict(recording.recorder.swapped)
         for tensor in recording.world.tensors:  # whose shape, or what else they are, may have been looked at
@@ -68,6 +68,8 @@ class Entry:
             for tensor, array in known.values()
             if id(tensor) not in arguments
         ]
+        for _, array, _, _ in self._expected:
+            self._owned.setdefault(id(owner_of(array)), []).append(array)
         # (which lets go of the memory of the recording; if it fails, the recording is undone, by its tensors)
         recording.program  # noqa: B018
         for argument in recording.tensors:
@@ -95,7 +97,8 @@ class Entry:
             if value.storage.number in written
         ]
         self._owned = owned_by(recording)
-        self._asks_for_memory = bool(self._asks_for_memory or self._owned or self.written)
+        elsewhere = len(recording.taken) < len(recording.shared) or recording.places is not None
+        self._asks_for_memory = bool(elsewhere or self._owned or self.written)
         outputs: list[Any] = list({id(one): one for one in recording.leaves if one.__class__ is Output}.values())
         outputs = [one for one in outputs if one.value is not None]
         #: Storages of results that are memory of the world, or of a gradient.
@@ -106,7 +109,7 @@ class Entry:
         for one in outputs:
             number = one.value.storage.number
             one.is_plain = not (one.is_leaf or number in self._aliased or number in self._spans)
-            one.is_plain = one.is_plain and sum([one is other for other in recording.leaves]) == 1
+            one.is_plain = one.is_plain and not one.version and sum([one is other for other in recording.leaves]) == 1
             one.place = self.memory.view(one.value) if one.is_plain else None
             one.is_bare = one.is_plain and not one.requires_grad
         structure = recording.structure
@@ -224,7 +227,7 @@ class Entry:
             tensors[position].requires_grad_(requires_grad)
         if recording.grads:
             self._set_grads(tensors)
-        made: dict[int, Any] = {}
+        made: dict[Any, Any] = {}
         new_vc = local.state.new_vc
         leaves: list[Any] = []
         for one in recording.leaves:
@@ -292,7 +295,7 @@ class Entry:
     def _is_held(self) -> bool:
         return self._baseline is not None and self._counts() != self._baseline
 
-    def _leaf(self, output: Any, tensors: list[Any], made: dict[int, Any]) -> Any:
+    def _leaf(self, output: Any, tensors: list[Any], made: dict[Any, Any]) -> Any:
         """A leaf of the results; `made` has those that were made already, and memory that several of them share."""
         if output.__class__ is not Output:
             return output
@@ -309,7 +312,7 @@ class Entry:
         result = made.get(id(output))
         if result is not None:
             return result
-        result = wrap(self._array(value, made), local.state.new_vc or output.counter)
+        result = wrap(self._array(value, made), local.state.new_vc or self._counter(output, made))
         if output.is_leaf:
             result.requires_grad_()
         elif output.requires_grad:
@@ -317,7 +320,18 @@ class Entry:
         made[id(output)] = result
         return result
 
-    def _array(self, value: Value, made: dict[int, Any]) -> np.ndarray:
+    def _counter(self, output: Any, made: dict[Any, Any]) -> Any:
+        """The counter of the writes to a result, which is that of what shares its memory; None: it needs none yet."""
+        span = self._spans.get(output.value.storage.number)
+        if output.counter is not None or (span is None and not output.version):
+            return output.counter
+        key = "counter", id(output if span is None else span)
+        counter = made.get(key)
+        if counter is None:
+            counter = made[key] = output.new_counter()
+        return counter
+
+    def _array(self, value: Value, made: dict[Any, Any]) -> np.ndarray:
         """The array of a result: as it lies, and in memory that is shared with whatever shares it eagerly."""
         number = value.storage.number
         if number in self._aliased:
@@ -352,7 +366,15 @@ def _extent(value: Value) -> int:
 
 
 class Captured:
-    """A captured function: call it as the function."""
+    """A captured function: call it as the function.
+
+    (Its ``__dict__`` has what belongs to the function alone, and attributes that somebody gives it.)
+    """
+
+    __slots__ = (
+        "__dict__", "__weakref__", "_devices", "_eager", "_entries", "_last", "_outlines", "_recent", "backend",
+        "check", "function", "split",
+    )  # fmt: skip
 
     def __init__(self, function: Callable[..., Any], backend: str, check: bool, split: bool) -> None:
         functools.update_wrapper(self, function)
@@ -418,7 +440,7 @@ class Captured:
 
     def __reduce__(self) -> Any:
         """A copy makes programs of its own."""
-        return Captured, (self.function, self.backend, self.check, self.split)
+        return Captured, (self.function, self.backend, self.check, self.split), self.__dict__
 
     def _is_one_too_many(self, key: Any) -> bool:
         """May there be no program for these arguments, since there are so many for others?"""
@@ -426,6 +448,8 @@ class Captured:
         if outline in self._eager:
             return True
         count, last = self._outlines.get(outline, (0, None))
+        if key == last:  # which has failed
+            return False
         if count >= LIMIT:
             self._give_up(outline, first_other(self.function, key, last))
             return True
@@ -490,7 +514,7 @@ class Captured:
         tensors, key = signature(args, kwargs, local.state)
         with one_at_a_time:
             if self._fitting(tensors, key, ()) is None:
-                self._record_graph(args, kwargs, tensors, key)
+                self._add_graph(args, kwargs, tensors, key)
 
     def _fitting(self, tensors: list[Any], key: Any, tried: Sequence[Any]) -> Any:
         """The first program for this call that is none of those which were tried already."""
@@ -558,7 +582,11 @@ class Captured:
         self._entries.setdefault(key, []).append(Entry(recording, self.backend))
 
     def _record_graph(self, args: Any, kwargs: Any, tensors: list[Any], key: Any) -> Any:
-        """The results can be differentiated: rehearse forward and backward pass, twice, and run what came of it."""
+        """The results can be differentiated: run what comes of a rehearsal."""
+        return self._add_graph(args, kwargs, tensors, key).replay(tensors)
+
+    def _add_graph(self, args: Any, kwargs: Any, tensors: list[Any], key: Any) -> GraphEntry:
+        """Rehearse forward and backward pass, twice, and make a program of them."""
         first, second = (
             _recorded(GraphRecording, self.function, args, kwargs, tensors, self.split, self.backend == "native")
             for _ in range(2)
@@ -569,7 +597,7 @@ class Captured:
         entry: Any = GraphEntry(first, self.backend)
         self._entries.setdefault(key, []).append(entry)
         self._last = entry
-        return entry.replay(tensors)
+        return entry
 
     # ------------------------------------------------------------------------------------------------------ reading
 

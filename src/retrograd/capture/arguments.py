@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes
+from ..core.devices import device
 from ..core.state import ThreadState
 from ..core.version_counter import INFERENCE
 from ..nn import Module
@@ -23,9 +24,9 @@ from ..utils._pytree import is_namedtuple_class
 from .errors import CaptureError
 
 SCALARS = (int, float, complex, bool, str, bytes, type(None))
-_NUMBERS = (*SCALARS, np.generic)
+_NUMBERS = (*SCALARS, np.generic, device)
 #: Classes of which equal ones are the same.
-_BY_THEMSELVES = frozenset((int, bool, str, bytes, type(None)))
+_BY_THEMSELVES = frozenset((int, bool, str, bytes, type(None), device))
 #: Arguments that are nested deeper are not looked at.
 DEEPEST = 200
 

@@ -26,9 +26,10 @@ def difference(first: Recorder, second: Recorder) -> str | None:
     for storage in of_the_world:
         twin = twins[storage.number]
         if not _is_same_memory(storage, twin, first):
-            where = next((c.where for c in first.calls for v in (*c.reads, *c.writes) if v.storage is storage), None)
-            if where is not None:
-                return f"an array of shape {list(storage.array.shape)} that is used at {where} had other values"
+            used = [(v, c.where) for c in first.calls for v in (*c.reads, *c.writes) if v.storage is storage]
+            if used:
+                value, where = used[0]
+                return f"an array of shape {list(value.shape)} that is used at {where} had other values"
     return None
 
 

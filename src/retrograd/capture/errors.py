@@ -6,14 +6,19 @@ import os
 from sys import _getframe
 from types import FrameType
 
+import numpy as np
+
 from ..core.where import Location, is_user_code
 
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
+_NUMPY = os.path.dirname(np.__file__) + os.sep
 
 
 def is_the_users(filename: str) -> bool:
-    """Is a file a program's, and not one of Python's own library?"""
-    return not filename.startswith((_LIBRARY, "<frozen")) or "site-packages" in filename
+    """Is a file a program's, and not one of Python's own library or NumPy's?"""
+    if "site-packages" in filename:
+        return not filename.startswith(_NUMPY)
+    return not filename.startswith((_LIBRARY, "<frozen", _NUMPY))
 
 
 def users_line(skip: int = 1) -> Location | None:

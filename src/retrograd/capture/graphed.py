@@ -282,7 +282,8 @@ class GraphEntry:
             if output.counter is not None:  # memory of the world
                 results.append(wrap(array, output.counter))
             else:
-                results.append(wrap(twin_of(array) if array.size else array.copy(), local.state.new_vc))
+                counter = local.state.new_vc or (output.new_counter() if output.version else None)
+                results.append(wrap(twin_of(array) if array.size else array.copy(), counter))
         return results, program
 
     def backward(self, instance: Instance, program: Any, grads: Any) -> list[Any]:

@@ -26,9 +26,9 @@ import threading
 import weakref
 from array import array as number_array
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
-from operator import attrgetter, is_, itemgetter, methodcaller
+from operator import attrgetter, is_, methodcaller
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -50,10 +50,11 @@ from ..optim import Optimizer, lr_scheduler
 from ..random import Generator
 from ..tensor import Tensor
 from .arguments import SCALARS, hooks_of, is_equal
+from .watched import CONTAINERS, GONE, Context, NumPysRandom, Slots, ThreadsOwn, Watched
 
 _SCHEDULERS = (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau)
 #: Classes of these packages are not looked into.
-_NOT_WATCHED = {"retrograd", "numpy", "scipy", "builtins", "threading", "logging"}
+_NOT_WATCHED = {"retrograd", "numpy", "scipy", "builtins", "threading", "logging", "typing"}
 _PACKAGE = __name__.partition(".")[0] + "."
 #: Methods that are called without their names: by signs, brackets, calls, `with` and attributes.
 _OPERATORS = {name for cls in (int, float, list, dict, set) for name in vars(cls)} - set(vars(object)) | {
@@ -67,11 +68,11 @@ _CALLED = {"forward", "backward", "jvp", "setup_context", "vjp", "vmap"}
 _LONG, _MANY = 1 << 16, 1 << 12
 #: Arrays of more bytes are not watched.
 _MUCH = 1 << 16
-_CONTAINERS = (dict, list, tuple, set)
 _BARE = frozenset((*SCALARS, CodeType))
+#: By these names modules are found that have their names in strings.
+_OF_MODULES = frozenset(("modules", "import_module", "__import__"))
+_VIEWS = tuple([type(getattr({}, name)()) for name in ("keys", "values", "items")])
 _NUMBERS = frozenset((int, float, bool, type(None)))
-#: What stands for something that is not there.
-_GONE: Any = object()
 
 
 class World:
@@ -84,17 +85,20 @@ class World:
         #: Something that nobody can watch, in words.
         self.refused: str | None = None
         self._cells: list[tuple[Any, Any, str]] = []
-        self._watched: dict[tuple[int, bool], _Watched] = {}
+        self._watched: dict[tuple[int, bool], Watched] = {}
         self._lengths: list[tuple[Any, int, str]] = []
         self._empty: list[Any] = []
         self._sets: list[tuple[Any, Any, str]] = []
         self._randoms: dict[int, tuple[Any, Any, str]] = {}
         self._schedulers: list[tuple[Any, str]] = []
-        #: Containers of the package's objects, by content: others may change them between calls, but no step.
-        self._inside: list[tuple[Any, str, Any, str]] = []
+        #: Containers of the package's objects, by content, with what is in them: others may change them between calls,
+        #: but no step.
+        self._inside: list[tuple[Any, str, Any, str, list[tuple[Any, Any]]]] = []
         self._files: list[tuple[Any, Any, str]] = []
         self._seen: dict[int, Any] = {}
         self._seen_classes: dict[int, Any] = {}
+        #: Classes by the ids of their attributes, as they were looked at.
+        self._classes: dict[int, type] = {}
         #: Names in the functions that were looked at, and what has attributes by such names, in a dictionary.
         self.names: set[Any] = set(_CALLED)
         self._any_name: bool = False
@@ -130,7 +134,7 @@ class World:
             self._lengths.append((attributes, len(attributes), name))
             self._holders.append((attributes, name))
         if any(["__slots__" in vars(cls) for cls in type(one).__mro__ if _is_of_the_user(cls)]):
-            self._holders.append((_Slots(one), name))
+            self._holders.append((Slots(one), name))
         self._class(type(one), name)
         return found
 
@@ -174,7 +178,7 @@ class World:
             self._class(cls, name)
             if id(cls) not in self._seen_classes:  # one of the package's, whose forward somebody may replace
                 self._seen_classes[id(cls)] = cls
-                self._note(_Slots(cls), "forward", f"{cls.__name__}.forward")
+                self._note(Slots(cls), "forward", f"{cls.__name__}.forward")
             return self._dictionary(one.__dict__, name + ".{}", whole=True)
         if isinstance(one, np.ndarray):
             if one.nbytes <= _MUCH and one.dtype.kind in "biufc":
@@ -186,7 +190,10 @@ class World:
         return self._rare(one, name)
 
     def _rare(self, one: Any, name: str) -> list[tuple[Any, str]]:
-        if isinstance(one, (random.Random, np.random.RandomState, np.random.Generator)):
+        if isinstance(one, random.SystemRandom):
+            self.refused = self.refused or f"random numbers of the system ({name}), which cannot be put back"
+            return []
+        if isinstance(one, (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator)):
             self._randoms[id(one)] = one, _drawn(one), name
             return []
         if isinstance(one, (attrgetter, methodcaller)):
@@ -198,22 +205,28 @@ class World:
             return []
         if isinstance(one, weakref.ref):
             return [(one(), name)]
+        if isinstance(one, _VIEWS):
+            return [(one.mapping, name)]
+        if isinstance(one, memoryview):
+            return [(one.obj, name)]
         if isinstance(one, ContextVar):
-            self._note(_Context(one), "", name)
+            self._note(Context(one), "", name)
             return [(one.get(None), name)]
         if isinstance(one, threading.local):
-            self._holders.append((_ThreadsOwn(one), name))
+            self._holders.append((ThreadsOwn(one), name))
             return []
         attributes = getattr(one, "__dict__", None)
         if attributes.__class__ is dict and "__wrapped__" in attributes:  # something before a function
+            self._holders.append((attributes, name))
             return [(attributes["__wrapped__"], name)]
         if _is_of_the_package(type(one)) and not isinstance(one, Generator):
             # The package may fill in what it needs; it has to be the same from then on.
             if attributes.__class__ is dict:
-                found = {key: value for key, value in attributes.items() if not isinstance(value, _CONTAINERS)}
-                self._watched[id(attributes), False] = _Watched(attributes, name + ".", found)
+                found = {key: value for key, value in attributes.items() if not isinstance(value, CONTAINERS)}
+                self._watched[id(attributes), False] = Watched(attributes, name + ".", found)
                 for key in attributes.keys() - found.keys():
-                    self._inside.append((attributes, key, _content(attributes[key]), f"{name}.{key}"))
+                    held = attributes[key]
+                    self._inside.append((attributes, key, _content(held), f"{name}.{key}", _copies(held)))
                 return [(value, f"{name}.{key}") for key, value in found.items()]
         elif isinstance(one, io.IOBase):
             self._files.append((one, _told(one), name))
@@ -227,7 +240,7 @@ class World:
         elif one is random:
             return [(random.random, name)]  # which all functions of this module draw from
         elif one is np or one is np.random:
-            self._holders.append((_NumPysRandom(), name))
+            self._holders.append((NumPysRandom(), name))
         elif one is os:
             self._holders.append(({"environ": os.environ, "getenv": os.environ}, name))
         return []
@@ -237,7 +250,10 @@ class World:
         for one in cls.__mro__:
             if id(one) not in self._seen_classes and _is_of_the_user(one):
                 self._seen_classes[id(one)] = one
-                self._holders.append((vars(one), name))
+                attributes = vars(one)
+                self._classes[id(attributes)] = one
+                self._holders.append((attributes, name))
+                self._lengths.append((attributes, len(attributes), name))
 
     def _optimizer(self, one: Optimizer, name: str) -> list[tuple[Any, str]]:
         """Whose parameters are watched; of one of the user's, everything, if its step is recorded."""
@@ -260,7 +276,7 @@ class World:
         if not isinstance(one, tuple) and not one:
             self._empty.append(one)
         elif not isinstance(one, tuple):
-            self._watched[id(one), True] = _Watched(one, name + "[{}]", list(one))
+            self._watched[id(one), True] = Watched(one, name + "[{}]", list(one))
         return [(value, f"{name}[{position}]") for position, value in enumerate(one)] if len(one) <= _MANY else []
 
     def _dictionary(self, one: Any, name: str, whole: bool = False) -> list[tuple[Any, str]]:
@@ -275,7 +291,7 @@ class World:
             for key, value in one.items():
                 self._note(one, key, name.format(key), value)
         else:
-            watched = self._watched[id(one), False] = _Watched(one, name)
+            watched = self._watched[id(one), False] = Watched(one, name)
             watched.keys, watched.values = list(one), list(one.values())
             self._noted.update([(id(one), key) for key in one])
         self._watched[id(one), False].whole = True
@@ -283,15 +299,15 @@ class World:
             return []
         return [(value, name.format(key)) for key, value in one.items() if value.__class__ not in _NUMBERS]
 
-    def _note(self, container: Any, key: Any, name: str, value: Any = _GONE) -> None:
+    def _note(self, container: Any, key: Any, name: str, value: Any = GONE) -> None:
         """Watch an entry of a container."""
         if (id(container), key) in self._noted:
             return
         self._noted.add((id(container), key))
         watched = self._watched.get((id(container), False))
         if watched is None:
-            watched = self._watched[id(container), False] = _Watched(container)
-        watched.add(key, container[key] if value is _GONE else value, name)
+            watched = self._watched[id(container), False] = Watched(container)
+        watched.add(key, container[key] if value is GONE else value, name)
 
     def _read(self) -> list[tuple[Any, str]]:
         """Of objects, classes and modules, note what a function that was looked at has a name for."""
@@ -301,7 +317,7 @@ class World:
         read = names | _OPERATORS
         for container, name in self._holders:
             keys = list(container)
-            if not everything or "__name__" in container:  # of a Python module, never all
+            if not everything or "__spec__" in container:  # of a Python module, never all
                 keys = [key for key in keys if key in read] if len(keys) < len(read) else _common(read, container)
             for key in keys:
                 if (id(container), key) in self._noted:
@@ -349,6 +365,8 @@ class World:
             if not entries:
                 self.refused = self.refused or f"entries of globals() whose names do not stand in {name}"
             labels += entries
+        if not _OF_MODULES.isdisjoint(labels):
+            labels += [one for code in codes for one in code.co_consts if one.__class__ is str and one in sys.modules]
         for label in dict.fromkeys(labels):
             if label in known:
                 value = known[label]
@@ -426,7 +444,7 @@ class World:
         for cell, value, _ in self._cells:
             cell.cell_contents = value
         for watched in self._watched.values():
-            watched.put_back()
+            watched.put_back(self._classes.get(id(watched.container)))
         for container in self._empty:
             if container:
                 container.clear()
@@ -439,10 +457,17 @@ class World:
                 array[...] = np.frombuffer(content, array.dtype).reshape(array.shape)
             elif isinstance(array, bytearray):
                 array[:] = content
+        for attributes, key, content, _, copies in self._inside:
+            if _content(attributes.get(key)) != content:
+                attributes[key] = copies[0][0]
+                for container, before in copies:
+                    if not isinstance(container, tuple):
+                        container.clear()
+                        (container.extend if isinstance(container, list) else container.update)(before)
 
     def changed_inside(self) -> str | None:
         """What a step has changed that is watched while it is recorded alone."""
-        for attributes, key, content, name in self._inside:
+        for attributes, key, content, name, _ in self._inside:
             if _content(attributes.get(key)) != content:
                 return name
         return next((f"the file {name}" for file, place, name in self._files if _told(file) != place), None)
@@ -457,157 +482,14 @@ class World:
         return found
 
 
-class _Watched:
-    """Entries of a container, as they were: `read` gives what they are now, in the same order.
-
-    It may be a sequence as a whole, or the attributes of an object of the package, which may fill in some at first.
-    """
-
-    def __init__(self, container: Any, label: str = "", entries: Any = None) -> None:
-        self.container: Any = container
-        self.label: str = label
-        self.settles: bool = entries.__class__ is dict
-        is_list = entries.__class__ is list
-        #: Are these all entries that it has?
-        self.whole: bool = is_list
-        self.is_list: bool = is_list
-        self.keys: list[Any] = list(entries) if self.settles else list(range(len(entries))) if is_list else []
-        self.values: list[Any] = list(entries.values()) if self.settles else entries or []
-        self.names: list[str] = []
-        self.read: Callable[[Any], Any] = tuple
-        #: What `read` has to give, and the keys of a dictionary that is watched as a whole, in their order.
-        self.expected: list[Any] = self.values
-        self.order: list[Any] | None = None
-
-    def add(self, key: Any, value: Any, name: str) -> None:
-        if self.label:
-            self.names, self.label = [self.label.format(known) for known in self.keys], ""
-        self.keys.append(key)
-        self.values.append(value)
-        self.names.append(name)
-
-    def seal(self) -> None:
-        self.expected = self.expected if self.order is not None else self.values
-        if self.is_list or self.read is not tuple:
-            return
-        if self.whole and not self.settles and type(self.container) in (dict, OrderedDict):
-            self.order = list(self.container)
-            self.read, self.expected = _in_order, _in_order(self.container)
-        elif self.settles or (isinstance(self.container, dict) and type(self.container) not in (dict, OrderedDict)):
-            self.read = self._entries  # which makes none, as brackets may
-        else:
-            self.read = itemgetter(*self.keys, self.keys[0])  # at least two, so that it gives a tuple
-
-    def _entries(self, container: Any) -> list[Any]:
-        return [dict.get(container, key, _GONE) for key in self.keys]
-
-    def settle(self) -> None:
-        found = {key: value for key, value in self.container.items() if not isinstance(value, _CONTAINERS)}
-        self.keys, self.values = list(found), list(found.values())
-
-    def changed(self) -> str | None:
-        for position, (key, value) in enumerate(zip(self.keys, self.values)):
-            try:
-                now = self.container[key]
-            except (KeyError, IndexError, AttributeError):
-                now = _GONE
-            if now is not value and not is_equal(now, value):
-                if self.names:
-                    return self.names[position]
-                return f"{self.label}{key}" if self.settles else self.label.format(key)
-        if self.order is not None and not _are_same_keys(list(self.container), self.order):
-            name = self.names[0] if self.names else self.label.format(self.order[0])
-            return f"the order or the class of keys such as that of {name}"
-        return None
-
-    def put_back(self) -> None:
-        container = self.container
-        if self.is_list:
-            if list(map(id, container)) != list(map(id, self.values)):
-                container.clear()
-                container.extend(self.values)
-        elif isinstance(container, dict) and not self.settles:
-            for key, value in zip(self.keys, self.values):
-                if dict.get(container, key, _GONE) is not value:
-                    dict.__setitem__(container, key, value)
-            for key in set(container) - set(self.keys) if self.whole else ():
-                dict.__delitem__(container, key)
-        elif container.__class__ is _Slots and not isinstance(container.one, type):
-            for key, value in zip(self.keys, self.values):
-                setattr(container.one, key, value)
-
-
-# --------------------------------------------------------------------------------------- what is read like a dictionary
-
-
 def _common(names: set[Any], container: Any) -> list[Any]:
     """The names that a large container has."""
     return sorted([name for name in names if name in container and name.__class__ is str])
 
 
-def _in_order(container: dict[Any, Any]) -> list[Any]:
-    return [*container, *container.values()]
-
-
-def _are_same_keys(now: list[Any], before: list[Any]) -> bool:
-    return len(now) == len(before) and all([
-        one is two or (one.__class__ is two.__class__ and one == two) for one, two in zip(now, before)
-    ])  # fmt: skip
-
-
 def _members(entries: Any) -> frozenset[Any]:
     """What is in a set, with the classes: 1 and 1.0 are equal."""
     return frozenset(zip(map(type, entries), entries))
-
-
-class _Slots:
-    """The slots of an object."""
-
-    def __init__(self, one: Any) -> None:
-        self.one: Any = one
-
-    def __iter__(self) -> Iterator[str]:
-        for cls in type(self.one).__mro__:
-            slots = vars(cls).get("__slots__", ())
-            for slot in (slots,) if isinstance(slots, str) else slots:
-                if hasattr(self.one, slot):
-                    yield slot
-
-    def __getitem__(self, key: str) -> Any:
-        return getattr(self.one, key)
-
-    def __contains__(self, key: object) -> bool:
-        return False
-
-
-class _ThreadsOwn(_Slots):
-    """What a thread has of its own."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(vars(self.one)))
-
-
-class _Context:
-    """A context variable."""
-
-    def __init__(self, one: ContextVar[Any]) -> None:
-        self.one: ContextVar[Any] = one
-
-    def __getitem__(self, key: str) -> Any:
-        return self.one.get(_GONE)
-
-
-class _NumPysRandom:
-    """The generator behind the functions of np.random, by the name that says whether a function has to do with it."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("random",))
-
-    def __getitem__(self, key: str) -> Any:
-        return np.random.mtrand._rand  # type: ignore[attr-defined]
-
-    def __contains__(self, key: object) -> bool:
-        return False
 
 
 def _is_bare(one: Any) -> bool:
@@ -637,13 +519,25 @@ def _content(one: Any) -> Any:
     return repr(one) if isinstance(one, SCALARS) else id(one) if not isinstance(one, set) else sorted(map(id, one))
 
 
+def _copies(one: Any) -> list[tuple[Any, Any]]:
+    """A container and those in it, with what is in each."""
+    found: dict[int, tuple[Any, Any]] = {}
+    todo = [one]
+    for container in todo:
+        if isinstance(container, CONTAINERS) and id(container) not in found:
+            content: Any = dict(container) if isinstance(container, dict) else list(container)
+            found[id(container)] = container, content
+            todo += content.values() if isinstance(content, dict) else content
+    return list(found.values())
+
+
 def _drawn(one: Any) -> Any:
     """Where a generator of Python's or NumPy's stands."""
     if isinstance(one, random.Random):
         return one.getstate()
     if isinstance(one, np.random.RandomState):
         return pickle.dumps(one.get_state(legacy=False))
-    return pickle.dumps(one.bit_generator.state)
+    return pickle.dumps(getattr(one, "bit_generator", one).state)
 
 
 def _put_back(one: Any, state: Any) -> None:
@@ -652,7 +546,7 @@ def _put_back(one: Any, state: Any) -> None:
     elif isinstance(one, np.random.RandomState):
         one.set_state(pickle.loads(state))
     else:
-        one.bit_generator.state = pickle.loads(state)
+        getattr(one, "bit_generator", one).state = pickle.loads(state)
 
 
 def _makes_names(code: CodeType) -> bool:

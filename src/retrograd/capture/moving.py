@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import random
+from ..core.version_counter import INFERENCE
 from ..optim import Optimizer
 from ..tensor import Tensor
 from .program import Program
@@ -36,12 +37,9 @@ class MovingOptimizer:
         self._optimizer: Optimizer = optimizer
 
     def state(self) -> Any:
-        tensors = {
-            key: {name: (value, value._memory_.copy()) if isinstance(value, Tensor) else (value, None)
-                  for name, value in state.items()}
-            for key, state in self._optimizer.state.items() if isinstance(state, dict)
-        }  # fmt: skip
-        return tensors, [dict(group) for group in self._optimizer.param_groups]
+        found = self._optimizer.state.items()
+        tensors = {key: _with_contents(state) for key, state in found if isinstance(state, dict)}
+        return tensors, [_with_contents(group) for group in self._optimizer.param_groups]
 
     def put_back(self, state: Any) -> None:
         optimizer, (before, groups) = self._optimizer, state
@@ -49,12 +47,31 @@ class MovingOptimizer:
             del optimizer.state[key]
         for key, entries in before.items():
             optimizer.state[key].clear()
-            for name, (value, content) in entries.items():
-                if content is not None:
-                    np.copyto(value._memory_, content)
-                optimizer.state[key][name] = value
-        for group, numbers in zip(optimizer.param_groups, groups, strict=True):
-            group.update(numbers)
+            _put_back(optimizer.state[key], entries)
+        for group, entries in zip(optimizer.param_groups, groups, strict=True):
+            _put_back(group, entries)
+
+
+def _with_contents(entries: dict[Any, Any]) -> dict[Any, Any]:
+    """Entries of an optimizer: the values, and of tensors what is in them and how often they were written to."""
+    found: dict[Any, Any] = {}
+    for name, value in entries.items():
+        content = None
+        if isinstance(value, Tensor):
+            counter = value._vc_
+            content = value._memory_.copy(), 0 if counter is None or counter is INFERENCE else counter.version
+        found[name] = value, content
+    return found
+
+
+def _put_back(entries: dict[Any, Any], before: dict[Any, Any]) -> None:
+    for name, (value, content) in before.items():
+        if content is not None:
+            array, version = content
+            np.copyto(value._memory_, array)
+            if value._vc_ is not None and value._vc_ is not INFERENCE:
+                value._vc_.version = version
+        entries[name] = value
 
 
 class MovingAttributes:

@@ -13,6 +13,7 @@ import functools
 import gc
 import io
 import logging
+import os
 import sys
 import threading
 import time
@@ -432,16 +433,8 @@ def record_step(recorder: Recorder, optimizer: Any, method: Any) -> Any:
     part = MovingOptimizer(optimizer)
     recorder.steps.append((part, part.state()))
     versions = [(one._vc_, 0 if one._vc_ is None or one._vc_ is INFERENCE else one._vc_.version) for one in seen]
-    state = local.state
-    observers, interceptor = state.observers, state.interceptor
-    recorder.busy += 1
-    state.observers, state.interceptor = (), None
-    try:
-        with _real_numbers(recorder, optimizer):
-            result = method(optimizer)
-    finally:
-        state.observers, state.interceptor = observers, interceptor
-        recorder.busy -= 1
+    with _as_it_is(recorder, optimizer):
+        result = method(optimizer)
     for (before, version), one in zip(versions, seen, strict=True):
         counter = one._vc_
         if counter is not None and counter is not INFERENCE:
@@ -470,15 +463,21 @@ def _unbox(recorder: Recorder, tensor: Any) -> None:
 
 
 @contextlib.contextmanager
-def _real_numbers(recorder: Recorder, optimizer: Any) -> Iterator[None]:
-    """The numbers of an optimizer that are tensors, such as a learning rate, have their own arrays meanwhile."""
+def _as_it_is(recorder: Recorder, optimizer: Any) -> Iterator[None]:
+    """A step of an optimizer or scheduler is not recorded: its numbers that are tensors have their own arrays then."""
+    state = local.state
+    observers, interceptor = state.observers, state.interceptor
     numbers = [one for group in optimizer.param_groups for one in group.values() if isinstance(one, Tensor)]
     taken = [one for one in numbers if one._memory_.__class__ is RecordedArray]
     for one in taken:
         _unbox(recorder, one)
+    recorder.busy += 1
+    state.observers, state.interceptor = (), None
     try:
         yield
     finally:
+        state.observers, state.interceptor = observers, interceptor
+        recorder.busy -= 1
         for one in taken:
             recorder.take(one, is_used=False)
 
@@ -491,12 +490,8 @@ def _scheduler_step(method: Any) -> Any:
             return method(scheduler, *args, **kwargs)
         for part in moving_with(scheduler):
             recorder.steps.append((part, part.state()))
-        recorder.busy += 1
-        try:
-            with _real_numbers(recorder, scheduler.optimizer):
-                result = method(scheduler, *args, **kwargs)
-        finally:
-            recorder.busy -= 1
+        with _as_it_is(recorder, scheduler.optimizer):
+            result = method(scheduler, *args, **kwargs)
         recorder.python(method, (scheduler, *args), kwargs, "scheduler.step", (), ())
         return result
 
@@ -534,12 +529,52 @@ _printed: Any = builtins.print
 
 def _open(file: Any, mode: Any = "r", *args: Any, **kwargs: Any) -> Any:
     recorder = active.get(get_ident())
-    if recorder is not None and not recorder.busy and set(str(mode)) & set("wax+"):
-        raise refuse("open() of a file that is written to", "write files outside of the captured function")
+    if recorder is not None and not recorder.busy:
+        if set(str(mode)) & set("wax+"):
+            raise refuse("open() of a file that is written to", "write files outside of the captured function")
+        if not _is_of_the_process(file):
+            raise refuse(
+                "open() of a file, which a replay would not read again",
+                "read it outside of the captured function, and pass what is in it",
+            )
     return _opened(file, mode, *args, **kwargs)
 
 
 _opened: Any = builtins.open
+
+
+def _is_of_the_process(file: Any) -> bool:
+    """Is a file read that stays as it is: by an import, or by the package to know itself?"""
+    frame: Any = sys._getframe(2)
+    if not is_user_code(frame.f_code) and str(file).startswith((_FOLDER, "/proc/")):
+        return True
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def _of_text(name: str, function: Any) -> Any:
+    """`eval` or `exec`: what a text names cannot be known before."""
+
+    def evaluate(source: Any, /, globals: Any = None, locals: Any = None, **kwargs: Any) -> Any:
+        recorder = active.get(get_ident())
+        frame = sys._getframe(1)
+        if recorder is not None and not recorder.busy and is_user_code(frame.f_code):
+            if is_the_users(frame.f_code.co_filename):
+                raise refuse(f"{name}(), whose text may name anything", "evaluate it outside of the captured function")
+        if globals is None:
+            globals, locals = frame.f_globals, frame.f_locals if locals is None else locals
+        return function(source, globals, locals, **kwargs)
+
+    return evaluate
+
+
+_OF_TEXT = {name: _of_text(name, getattr(builtins, name)) for name in ("eval", "exec")}
 
 
 def _log(logger: Any, record: Any) -> None:
@@ -639,6 +674,8 @@ class patched:
         for module in (support, factories):
             self._patch(module, "store", _store)
         self._patch(builtins, "print", _print)
+        for name, evaluate in _OF_TEXT.items():
+            self._patch(builtins, name, evaluate)
         for module in (builtins, io):
             self._patch(module, "open", _open)
         self._patch(logging.Logger, "handle", _log)

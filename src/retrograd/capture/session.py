@@ -12,14 +12,14 @@ import numpy as np
 from ..autograd.intercept import observing
 from ..core import compiled, dtypes
 from ..core.state import local
-from ..core.version_counter import version_counter
+from ..core.version_counter import INFERENCE, VersionCounter, version_counter
 from ..kernels.promotion import is_stored
 from ..nn import Module
 from ..nn.utils.parametrize import _cache as cached_parametrizations
 from ..tensor import Tensor
 from ..tensor.lazy_conjugation import LazyTensor
 from ..utils._pytree import TreeSpec, tree_flatten
-from .arguments import Given, history, modes
+from .arguments import Given, Same, history, modes
 from .arrays import RecordedArray
 from .errors import CaptureError, refuse
 from .guards import World
@@ -31,7 +31,7 @@ from .values import Call, Value, address, bounds
 #: Stands for a ``.grad`` that has to be there, whatever it is.
 SOME: Any = object()
 #: By these names a tensor says where it lies in memory that is more than its own.
-_PLACES = frozenset(("storage_offset", "storage", "untyped_storage", "typed_storage"))
+_PLACES = frozenset(("storage_offset", "storage", "untyped_storage", "typed_storage", "_base"))
 #: By these names values are looked at.
 _READERS = frozenset(("item", "tolist", "float", "int", "bool", "complex", "str", "repr", "deepcopy"))
 
@@ -44,6 +44,7 @@ class Output:
 
     __slots__ = (
         "argument", "counter", "grad", "is_bare", "is_leaf", "is_plain", "place", "requires_grad", "tensor", "value",
+        "version",
     )  # fmt: skip
 
     def __init__(self, tensor: Any, argument: int | None, value: Value | None, requires_grad: bool) -> None:
@@ -58,6 +59,14 @@ class Output:
         self.is_bare: bool = False  # and has no history
         self.grad: bool = False
         self.counter: Any = None
+        #: How often the memory of a new one has been written to.
+        self.version: int = 0
+
+    def new_counter(self) -> VersionCounter:
+        """The counter of a new result."""
+        counter = VersionCounter()
+        counter.version = self.version
+        return counter
 
 
 class GradEffect:
@@ -96,7 +105,7 @@ class Recording:
         #: Where arguments lie in memory that is more than theirs, if the function may ask.
         self.places: list[Any] | None = None
         if not self.world.names.isdisjoint(_PLACES):
-            self.places = _places(tensors)
+            self.places = _places(tensors, "_base" in self.world.names)
         for tensor in (*self.world.tensors, *tensors):
             self._note_grad(tensor)
         self._run(function, args, kwargs)
@@ -127,17 +136,21 @@ class Recording:
                 self._leave_twins()
                 self._compare_modes(before)
                 self._finish(result)
-            except BaseException:
+            except BaseException as error:
+                refused = isinstance(error, CaptureError)
                 try:
-                    self._leave(wrappers)
+                    self._leave(wrappers, refused)
                 except BaseException:  # an interrupt meanwhile: all of it can be done again
-                    self._leave(wrappers)
+                    self._leave(wrappers, refused)
                     raise
                 raise
 
-    def _leave(self, wrappers: Any) -> None:
-        """The call has failed: everything is as it was before."""
+    def _leave(self, wrappers: Any, refused: bool) -> None:
+        """The call has failed: everything is as it was before; what is no tensor, if it was refused."""
         wrappers.take_back()  # (an interrupt may have come before)
+        if refused:
+            self._given.put_back()
+            self.world.put_back()
         self._unbox_strays()
         self.undo()
 
@@ -305,8 +318,6 @@ class Recording:
             )
         changed = self._given.changed() or self.world.changed() or self.world.changed_inside() or self._other_flags()
         if changed is not None:
-            self._given.put_back()
-            self.world.put_back()
             raise CaptureError(
                 f"cannot capture a step that changes {changed}, which is no memory of a tensor: a replay would not "
                 "repeat it. Change it outside of the captured function, or make it a tensor that is written to in place"
@@ -364,6 +375,8 @@ class Recording:
             raise refuse("a result that is a leaf with a .grad, both made inside", "return it detached, and its .grad")
         if value.storage.kind == "outside" and value.storage.number in self._tensors_of_the_world():
             output.counter = version_counter(leaf)
+        elif leaf._vc_ is not None and leaf._vc_ is not INFERENCE:
+            output.version = leaf._vc_.version
         return output
 
     def _tensors_of_the_world(self) -> set[int]:
@@ -519,11 +532,12 @@ def owner_of(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _places(tensors: list[Any]) -> list[Any]:
-    """Where tensors lie in the memory of the arrays that own it, and how much that is."""
+def _places(tensors: list[Any], with_bases: bool) -> list[Any]:
+    """Where tensors lie in the memory of the arrays that own it, and how much that is; and whose views they are."""
     arrays = [tensor._memory_ for tensor in tensors]
-    return [(address(array) - bounds(owner_of(array))[0], owner_of(array).nbytes)
-            if array.__class__ is np.ndarray else None for array in arrays]  # fmt: skip
+    found: list[Any] = [(address(array) - bounds(owner_of(array))[0], owner_of(array).nbytes)
+                        if array.__class__ is np.ndarray else None for array in arrays]  # fmt: skip
+    return found + [Same(tensor._base) for tensor in tensors] if with_bases else found
 
 
 def owned_by(recording: Recording) -> dict[int, list[np.ndarray]]:
@@ -539,7 +553,7 @@ def other_memory(
     recording: Recording, tensors: list[Any], owned: dict[int, list[np.ndarray]], writes: bool
 ) -> str | None:
     """Do arguments share memory in another way than when it was recorded? `writes`: the program writes to some."""
-    if recording.places is not None and _places(tensors) != recording.places:
+    if recording.places is not None and _places(tensors, "_base" in recording.world.names) != recording.places:
         return "where an argument lies in its memory"
     for tensor, shared in zip(tensors, recording.shared):
         if shared is not None:
