@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from .._generated import functions as generated
 from ..autograd.function import Function
 from ..core.state import local, process
+from ..kernels.dims import normalize_dim
 from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from .batched import BatchedTensor, Level, batching, escaped, is_batched, move, outside, wrap
@@ -96,9 +97,10 @@ def _by_rule(cls: Any, level: Level, values: list[Any], dims: list[Any], spec: A
             f"of the output is {output_spec}, that of out_dims {tree_flatten(out_dims)[1]}"
         )
     made = [
-        wrap(part, level, dim % part._memory_.ndim) if isinstance(part, Tensor) and dim is not None else part
+        part if dim is None or not isinstance(part, Tensor)
+        else wrap(part, level, normalize_dim(dim, part._memory_.ndim))
         for part, dim in zip(parts, where, strict=True)
-    ]
+    ]  # fmt: skip
     return tree_unflatten(made, output_spec)
 
 
