@@ -54,7 +54,7 @@ def opcheck(
     wanted = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     unknown = [name for name in wanted if name not in _ALL]
     if unknown:
-        raise ValueError(f"opcheck(...): expected test_utils to be a subset of {_ALL}, got {unknown[0]!r}")
+        raise ValueError(f"opcheck(...): expected test_utils to be subset of {_ALL}, got {unknown[0]!r}")
     tolerances = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
     found: dict[str, Any] = {}
     for name in wanted:
