@@ -264,3 +264,32 @@ def test_where_a_rule_says_the_examples_are(torch, space):
     op.register_vmap(lambda info, dims, x, y, k=2: (x * y, 5))
     with pytest.raises(IndexError, match="Dimension out of range"):
         torch.vmap(op)(torch.ones(2, 3), torch.ones(2, 3))
+
+
+def test_lists_of_custom_functions_need_gradients_too(torch):
+    import importlib
+
+    autograd, seen = importlib.import_module(f"{torch.__name__}._library.autograd"), []
+
+    @autograd.supports_tensorlist
+    class Summed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, xs, k):
+            seen.append(ctx.needs_input_grad[:3])
+            return sum(xs) * k
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append(ctx.needs_input_grad)
+            return [grad if wanted else None for wanted in ctx.needs_input_grad[0]], None
+
+    x = torch.ones(1, requires_grad=True)
+    Summed.apply([x, torch.ones(1)], 3).backward()
+    assert seen == [(True, False, False), ([True, False], False)] and x.grad.tolist() == [1.0]
+
+
+def test_tags(torch, space):
+    op = torch.library.custom_op(
+        f"{space.ns}::f", lambda x: x + 1, mutates_args=(), schema="(Tensor x) -> Tensor", tags=[torch.Tag.pointwise]
+    )
+    assert list(op._opoverload.tags) == [torch.Tag.pt2_compliant_tag, torch.Tag.pointwise]

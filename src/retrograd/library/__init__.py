@@ -240,7 +240,8 @@ def custom_op(
         forms = DEFINED.get(namespace, {}).get(own, {})
         if (form or "default") in forms:
             forms[form or "default"].forget()  # a cell that is run again
-        operator = _new(parsed, () if tags is None else tags)
+        own_tags = () if tags is None else tags if isinstance(tags, (tuple, list, set, frozenset)) else (tags,)
+        operator = _new(parsed, (Tag.pt2_compliant_tag, *own_tags))
         operator.from_function = True
         made = CustomOpDef(operator, function)
         made.register_kernel(device_types, function)
