@@ -293,3 +293,46 @@ def test_tags(torch, space):
         f"{space.ns}::f", lambda x: x + 1, mutates_args=(), schema="(Tensor x) -> Tensor", tags=[torch.Tag.pointwise]
     )
     assert list(op._opoverload.tags) == [torch.Tag.pt2_compliant_tag, torch.Tag.pointwise]
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_a_batch_without_a_rule_is_run_example_by_example(torch, space):
+    def scaled(x, y, k=2):
+        assert x.dim() == 1
+        return torch.from_numpy(x.detach().numpy() * float(y.detach()) * k)
+
+    T = torch.Tensor
+    scaled.__annotations__ = {"x": T, "y": T, "k": int, "return": T}
+    op = torch.library.custom_op(f"{space.ns}::scaled", scaled, mutates_args=())
+    x, y = torch.arange(6.0).reshape(3, 2), torch.tensor([1.0, 2.0, 3.0])
+    expected = [[0.0, 2.0], [8.0, 12.0], [24.0, 30.0]]
+    assert torch.vmap(op)(x, y).tolist() == expected
+    assert torch.vmap(op, in_dims=(1, 0), out_dims=1)(x.T, y).T.tolist() == expected
+    assert torch.vmap(lambda a: op(a, y[1], 3))(x).tolist() == [[0.0, 6.0], [12.0, 18.0], [24.0, 30.0]]
+    nested = torch.vmap(lambda a: torch.vmap(op, in_dims=(None, 0))(a, y))(x)
+    assert nested[2].tolist() == [[8.0, 10.0], [16.0, 20.0], [24.0, 30.0]]
+
+    op.register_autograd(lambda ctx, grad: (grad * 10, None, None))
+    x.requires_grad_()
+    torch.vmap(op)(x, y).sum().backward()
+    assert x.grad.tolist() == [[10.0, 10.0]] * 3
+
+    space.define("shifted_(Tensor x) -> (Tensor, Tensor)")
+    space.impl("shifted_", lambda x: (x + 1, x.sum()), "CPU")
+    shifted, summed = torch.vmap(getattr(torch.ops, space.ns).shifted_)(x.detach())
+    assert shifted.tolist() == (x.detach() + 1).tolist() and summed.tolist() == [1.0, 5.0, 9.0]
+
+
+def test_of_retrograd_that_is_said() -> None:
+    with retrograd.library._scoped_library("formulas", "FRAGMENT") as lib:
+        op = product_of(retrograd, lib)
+        with pytest.warns(UserWarning, match="the batching rule for formulas::product: it runs once for each of 2"):
+            retrograd.vmap(op)(retrograd.ones(2, 3), retrograd.ones(2, 3))
+        with retrograd.func.vmap_fallback("error"), pytest.raises(RuntimeError, match="You hit a vmap fallback"):
+            retrograd.vmap(op)(retrograd.ones(2, 3), retrograd.ones(2, 3))
+
+
+def test_an_operator_that_returns_nothing(torch, space):
+    space.define("told(Tensor x) -> None")
+    space.impl("told", lambda x: None, "CPU")
+    assert getattr(torch.ops, space.ns).told(torch.ones(1)) is None

@@ -14,8 +14,9 @@ from ..tensor import Tensor
 
 #: The types of schemas.
 _TYPES = frozenset((
-    "Any", "Device", "Dimname", "Generator", "Layout", "MemoryFormat", "QScheme", "Scalar", "ScalarType", "Storage",
-    "Stream", "SymBool", "SymFloat", "SymInt", "Tensor", "bool", "complex", "float", "int", "number", "str", "t",
+    "Any", "Device", "Dimname", "Generator", "Layout", "MemoryFormat", "None", "QScheme", "Scalar", "ScalarType",
+    "Storage", "Stream", "SymBool", "SymFloat", "SymInt", "Tensor", "bool", "complex", "float", "int", "number", "str",
+    "t",
 ))  # fmt: skip
 _NUMBERS = frozenset(("int", "SymInt", "float", "SymFloat", "complex", "Scalar", "number"))
 #: What C++ calls some of them.

@@ -14,6 +14,7 @@ from typing import Any
 from ..autograd.function import Function
 from ..autograd.inplace import bump_version
 from ..core.devices import device
+from ..core.late import transforms
 from ..core.state import local, process
 from ..core.version_counter import INFERENCE
 from ..core.where import user_location
@@ -164,7 +165,7 @@ class CustomOperator:
         self.from_function = False
         #: ``missing(key)``: raises an error of its own where there is no kernel for "CPU", "Meta" or "Undefined".
         self.missing: Callable[[str], Any] | None = None
-        self._returns = [r.type for r in schema.returns if r.type]
+        self._returns = [r.type for r in schema.returns if r.type not in ("", "None")]
 
     @property
     def __name__(self) -> str:
@@ -347,6 +348,10 @@ class CustomOperator:
         inputs, keywords = self.bind(args, kwargs)
         if _thread.below and "CompositeImplicitAutograd" not in self.kernels:
             return self.below(inputs, keywords)
+        if state.batch_levels and self.vmap is None and "CompositeImplicitAutograd" not in self.kernels:
+            batch = transforms("batched").innermost(tensors_in((*inputs, *keywords.values())))
+            if batch is not None and batch.open and not self.schema.is_mutable:
+                return transforms("fallback").loop(batch, _OneExample(self, batch), inputs, keywords)
         with_autograd = next((self.kernels[key] for key in _WITH_AUTOGRAD if key in self.kernels), None)
         if self.backward is not None and self.views_by_numbers:
             raise RuntimeError(
@@ -582,6 +587,20 @@ class CustomOperator:
                 leaves.append(value)
                 spec.append(None)
         return leaves, tuple(spec)
+
+
+class _OneExample:
+    """An operator without a rule for batches, called for one example: outside of the vmap."""
+
+    def __init__(self, operator: CustomOperator, level: Any) -> None:
+        self.operator = operator
+        self.level = level
+        self.qualname = operator.qualname
+        self.__name__ = operator.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with transforms("batched").outside(self.level):
+            return self.operator.call(*args, **kwargs)
 
 
 def _recorded(state: Any, values: tuple[Any, ...]) -> bool:
