@@ -58,19 +58,26 @@ class Bundle(pytest.Item):
         failures: list[tuple[str, str]] = []
         skipped: Counter[str] = Counter()
         most = self.config.getoption("maxfail") or 0
+        known = _known_failures(self.config)
+        mended: list[str] = []
         for name, arguments in self.cases:
             try:
                 with warnings.catch_warnings():  # a case may change the filters: pytest undoes that after a test
                     self.function.obj(**arguments)
-            except pytest.skip.Exception as reason:
+                if name in known:
+                    mended.append(name)
+            except (pytest.skip.Exception, pytest.xfail.Exception) as reason:
                 skipped[str(reason)] += 1
+            except pytest.exit.Exception:
+                raise
             except (Exception, pytest.fail.Exception):
                 info = pytest.ExceptionInfo.from_current()
                 in_full = len(failures) < SHOWN
                 failures.append((name, str(self.function.repr_failure(info)) if in_full else info.exconly()))
                 if 0 < most <= len(failures):
                     break
-        self.user_properties += [("cases", len(self.cases)), ("skipped", dict(skipped))]
+        self.user_properties += [("cases", len(self.cases)), ("skipped", dict(skipped)),
+                                 ("failed", [name for name, _ in failures]), ("mended", mended)]  # fmt: skip
         if failures:
             texts = "".join(f"\n--- {name}\n{text}\n" for name, text in failures)
             raise Failures(f"{len(failures)} of {len(self.cases)} cases failed:\n{texts}")
@@ -93,7 +100,7 @@ def _can_be_bundled(item: Any) -> bool:
             return False
         names = mark.kwargs.get("argnames") or mark.args[0]
         given.update([name.strip() for name in names.split(",")] if isinstance(names, str) else names)
-    harmless = all(mark.name in HARMLESS for mark in item.callspec.marks)
+    harmless = all(mark.name in HARMLESS for mark in item.callspec.marks) and not item.get_closest_marker("xfail")
     return harmless and given.issuperset(item.fixturenames) and not hasattr(item.obj, "hypothesis")
 
 
@@ -120,6 +127,44 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     option = config.option
     if not (option.each or option.usepdb or option.trace or option.collectonly):
         items[:] = _bundled(items)
+
+
+class _Failed:
+    """Of a bundle that fails, its cases are remembered for ``--lf``, which chooses before they are bundled."""
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+        self.bundles: set[str] = set()
+        self.failed: set[str] = set()
+        self.mended: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        properties = dict(report.user_properties)
+        if report.when == "call" and "cases" in properties:
+            self.bundles.add(report.nodeid)
+            self.failed.update(properties["failed"])
+            self.mended.update(properties["mended"])
+
+    @pytest.hookimpl(trylast=True)  # after pytest has written down what failed
+    def pytest_sessionfinish(self) -> None:
+        if self.bundles and not hasattr(self.config, "workerinput"):
+            known = _known_failures(self.config)
+            kept = {name for name in known if name not in self.bundles | self.mended}
+            self.config.cache.set(_LAST_FAILED, dict.fromkeys(sorted(kept | self.failed), True))
+
+
+#: Where pytest keeps the names of the tests that have failed.
+_LAST_FAILED = "cache/lastfailed"
+
+
+def _known_failures(config: Any) -> dict[str, bool]:
+    cache = getattr(config, "cache", None)
+    return {} if cache is None else cache.get(_LAST_FAILED, {})
+
+
+def pytest_configure(config: Any) -> None:
+    if hasattr(config, "cache"):
+        config.pluginmanager.register(_Failed(config))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -478,6 +478,17 @@ def test_what_they_refuse_has_a_reason():
     assert not retrograd._dynamo.config.verbose
 
 
+def test_modules_that_nobody_has_imported():
+    names = [
+        "_custom_op.impl", "_custom_ops", "_library.utils", "_utils", "utils._device", "utils._mode_utils",
+        "utils._pytree", "utils._traceback", "utils.collect_env", "utils.weak.WeakIdKeyDictionary",
+    ]  # fmt: skip
+    for name in names:  # each in its turn, since one may import another
+        code = f"import retrograd as torch; torch.{name}"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+
+
 @pytest.mark.parity
 def test_older_types_of_sparse_tensors(both):
     found = []

@@ -177,7 +177,8 @@ from .version import __version__
 
 #: Namespaces that are imported by who asks for them.
 _ON_DEMAND = (
-    "_VF", "__config__", "__future__", "_dynamo", "_functorch", "_inductor", "_tensor", "_vmap_internals",
+    "_VF", "__config__", "__future__", "_custom_op", "_custom_ops", "_dynamo", "_functorch", "_inductor", "_library",
+    "_tensor", "_utils", "_vmap_internals",
     "accelerator", "ao", "capture", "compiler", "cpu", "distributed", "distributions", "explorer", "func",
     "functional", "futures", "fx", "hub", "jit", "library", "masked", "mps", "mtia", "multiprocessing", "nested",
     "onnx", "overrides", "profiler", "quantization", "quasirandom", "scipy", "signal", "sparse", "testing",

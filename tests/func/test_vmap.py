@@ -306,6 +306,16 @@ def test_nested_tensors_are_mapped_along_their_examples_alone(torch):
             torch.vmap(lambda x: x * 2, **options)(nt)
 
 
+def test_of_retrograd_results_that_only_some_examples_have():
+    import retrograd as torch
+
+    nt = torch.nested.nested_tensor([torch.ones(3), torch.ones(2)])
+    found = torch.vmap(lambda x: x * 2 if x.shape[0] > 2 else torch.zeros(1))(nt)
+    assert [part.tolist() for part in found.unbind()] == [[2.0, 2.0, 2.0], [0.0]]
+    with pytest.raises(RuntimeError, match="a nested tensor without examples"):
+        torch.vmap(lambda x: x * 2)(torch.nested.nested_tensor([]))
+
+
 def test_of_retrograd_gradients_through_mapped_nested_tensors():
     import retrograd as torch
 

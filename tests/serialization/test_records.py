@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 
@@ -67,3 +68,33 @@ def test_what_is_not_saved_without_its_values(torch):
         with pytest.warns(UserWarning, match="meta device under skip_data context manager is a no-op"):
             torch.save(torch.ones(2, device="meta"), io.BytesIO())
     assert torch.serialization.DEFAULT_PROTOCOL == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_is_no_archive(torch, tmp_path):
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    for wrong in (str(tmp_path / "none"), str(empty), io.BytesIO(b"some text" * 50)):
+        with pytest.raises(RuntimeError, match=r"open file failed|failed reading zip archive") as caught:
+            torch._C.PyTorchFileReader(wrong)
+        assert str(caught.value).count("PytorchStreamReader") <= 1
+    with pytest.raises(RuntimeError, match=r"does not exist|No such file"):
+        torch._C.PyTorchFileWriter(str(tmp_path / "none" / "f.pt"))
+    gc.collect()  # nothing is wrong with what was not opened
+
+
+@pytest.mark.filterwarnings("error")
+def test_archives_end(torch, tmp_path):
+    path = str(tmp_path / "f.pt")
+    writer = torch._C.PyTorchFileWriter(path)
+    writer.write_record("a", b"1", 1)
+    del writer
+    gc.collect()
+    assert torch._C.PyTorchFileReader(path).get_record("a") == b"1"
+    with pytest.raises(ZeroDivisionError), torch.serialization._open_zipfile_writer(path) as writer:
+        writer.write_record("b", b"2", 1)
+        1 / 0
+    assert torch._C.PyTorchFileReader(path).get_record("b") == b"2"
+    for call in (lambda: writer.write_record("c", b"3", 1), writer.write_end_of_file):
+        with pytest.raises(RuntimeError):
+            call()

@@ -176,3 +176,45 @@ def test_tuples_with_names_that_are_no_named_tuples() -> None:
     assert spec(result).type is torch.return_types.max
     doubled = pytree.tree_map(lambda x: x * 2, result)
     assert type(doubled) is torch.return_types.max and doubled.indices.item() == 2
+
+
+def test_a_tuple_with_fields_alone_is_no_named_tuple() -> None:
+    loose = type("Loose", (tuple,), {"_fields": ("a",)})
+    numbered = type("Numbered", (Point,), {"_fields": (1, 2)})
+    assert not pytree.is_namedtuple(loose) and not pytree.is_namedtuple(numbered)
+    value = loose((1,))
+    assert pytree.tree_leaves([value]) == [value]
+
+
+def test_deques_of_other_lengths_fit_and_parts_may_come_one_by_one() -> None:
+    found = pytree.tree_map(lambda x, y: x + y, deque([1], maxlen=2), deque([2], maxlen=3))
+    assert found == deque([3]) and found.maxlen == 2
+
+    class Lazy:
+        def __init__(self, *parts):
+            self.parts = parts
+
+    pytree.register_pytree_node(Lazy, lambda x: ((part for part in x.parts), None), lambda parts, _: Lazy(*parts))
+    assert pytree.tree_map(lambda x, y: x + y, Lazy(1, 2), Lazy(3, 4)).parts == (4, 6)
+
+
+def test_who_registers_again_is_told_and_heard() -> None:
+    @dataclass(frozen=True)
+    class Both:
+        x: int
+        y: int = 5
+
+    pytree.register_dataclass(Both)
+    with pytest.warns(UserWarning, match="already registered"):
+        pytree.register_dataclass(Both, drop_field_names=["y"])
+    assert pytree.tree_leaves(Both(1, 2)) == [1]
+    with pytest.warns(UserWarning, match="already registered"):
+        pytree.register_constant(Both)
+    assert pytree.tree_leaves(Both(1, 2)) == []
+
+
+def test_specs_by_hand_are_made_of_specs() -> None:
+    with pytest.raises(ValueError, match="Expected a tuple of TreeSpec values"):
+        pytree.treespec_tuple([1])
+    with pytest.raises(ValueError, match="Expected a dictionary of TreeSpec values"):
+        pytree.treespec_dict({"a": 1})

@@ -11,6 +11,16 @@ from ..utils._pytree import tree_flatten, tree_unflatten
 __all__ = ["supports_tensorlist"]
 
 
+class _Structures:
+    """How the arguments and the results of one call are nested: the last argument of the function that sees leaves."""
+
+    __slots__ = ("given", "made")
+
+    def __init__(self, given: Any) -> None:
+        self.given: Any = given
+        self.made: Any = None
+
+
 class _Within(threading.local):
     """Does a call of this thread come from ``apply``?"""
 
@@ -47,48 +57,47 @@ def supports_tensorlist(cls: type[Function]) -> type[Function]:
 
     def flat_forward(ctx: Any, *flat: Any) -> Any:
         refuse("forward")
-        structure, shape, *leaves = flat
-        ctx._structure = structure
+        *leaves, structures = flat
+        ctx._structures = structures
         # a call of `apply` within is one of its own
         calls, within.calls = within.calls, 0
         try:
-            result = forward(ctx, *tree_unflatten(list(leaves), structure))
+            result = forward(ctx, *tree_unflatten(leaves, structures.given))
         finally:
             within.calls = calls
-        results, spec = tree_flatten(list(result) if isinstance(result, list) else result)
-        shape.append(spec)
-        ctx._shape = spec
+        results, structures.made = tree_flatten(list(result) if isinstance(result, list) else result)
         return tuple(results)
 
     def flat_backward(ctx: Any, *grads: Any) -> Any:
-        if not hasattr(ctx, "_structure"):
+        if not hasattr(ctx, "_structures"):
             raise NotImplementedError(f"Function.backward directly is not supported: call {cls.__name__}.apply")
-        given = tree_unflatten(list(grads), ctx._shape)
+        structure = ctx._structures.given
+        given = tree_unflatten(list(grads), ctx._structures.made)
         wanted = ctx.needs_input_grad
-        ctx.needs_input_grad = tuple(tree_unflatten(list(wanted[2:]), ctx._structure))
+        ctx.needs_input_grad = tuple(tree_unflatten(list(wanted[:-1]), structure))
         try:
             found = backward(ctx, *(given if isinstance(given, tuple) else (given,)))
         finally:
             ctx.needs_input_grad = wanted
         found = found if isinstance(found, tuple) else (found,)
-        leaves, structure = tree_flatten(list(found), is_leaf=lambda one: one is None)
-        expected = ctx._structure.unflatten([0] * ctx._structure.num_leaves)
-        if structure != tree_flatten(list(expected))[1]:
+        leaves, nested = tree_flatten(list(found), is_leaf=lambda one: one is None)
+        if nested != structure:
             raise RuntimeError(
-                f"{cls.__name__}.backward returned gradients of the structure {structure}, but its arguments are of "
-                f"{ctx._structure}: return a list of gradients for each list of tensors"
+                f"{cls.__name__}.backward returned gradients of the structure {nested}, but its arguments are of "
+                f"{structure}. Expected the return from backward to be of the same structure as the inputs: a list of "
+                "gradients for each list of tensors"
             )
-        return (None, None, *leaves)
+        return (*leaves, None)
 
     def flat_apply(*args: Any) -> Any:
-        leaves, structure = tree_flatten(list(args))
-        shape: list[Any] = []
+        leaves, given = tree_flatten(list(args))
+        structures = _Structures(given)
         within.calls += 1
         try:
-            results = apply(structure, shape, *leaves)
+            results = apply(*leaves, structures)
         finally:
             within.calls -= 1
-        return tree_unflatten(list(results) if isinstance(results, tuple) else [results], shape[0])
+        return tree_unflatten(list(results) if isinstance(results, tuple) else [results], structures.made)
 
     cls.forward = staticmethod(flat_forward)  # type: ignore[method-assign]
     cls.backward = staticmethod(flat_backward)  # type: ignore[method-assign]

@@ -17,7 +17,7 @@ Inside ``vmap(f)(x)`` the function sees one example; in truth its argument is a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._generated import functions as generated
@@ -384,6 +384,13 @@ def is_batched(tensor: Any, level: Level) -> bool:
     return tensor.__class__ is BatchedTensor and tensor.level is level
 
 
+def innermost(values: Iterable[Any]) -> Level | None:
+    """The innermost level at which one of the values is batched."""
+    return max(
+        (value.level for value in values if value.__class__ is BatchedTensor), key=lambda one: one.number, default=None
+    )
+
+
 def front(tensor: BatchedTensor) -> Tensor:
     """The value with the examples along its first dimension: a view."""
     return to_front(tensor.value, tensor.bdim)
@@ -476,9 +483,10 @@ def batched_pass(
 
 def dynamic_shape(name: str, why: str) -> RuntimeError:
     """The error for results whose shape depends on the values of an example."""
+    name = name if "::" in name else f"aten::{name}"
     return RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-        f"aten::{name}, which has a data-dependent output shape: {why}, and the examples' have to be stacked. Use "
+        f"{name}, which has a data-dependent output shape: {why}, and the examples' have to be stacked. Use "
         "masks, or call it outside"
     )
 

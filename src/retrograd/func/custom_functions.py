@@ -13,9 +13,10 @@ from weakref import WeakKeyDictionary
 from .._generated import functions as generated
 from ..autograd.function import Function
 from ..core.state import local, process
+from ..kernels.dims import normalize_dim
 from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
-from .batched import BatchedTensor, Level, batching, escaped, is_batched, move, outside, wrap
+from .batched import BatchedTensor, Level, batching, escaped, innermost, is_batched, move, outside, wrap
 
 #: Functions of this package need no setup_context: they are not mapped.
 _PACKAGE = __name__.split(".")[0]
@@ -47,12 +48,11 @@ def apply_transformed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], w
             "https://pytorch.org/docs/main/notes/extending.func.html"
         )
     leaves, spec = tree_flatten(args)
-    batched = [leaf for leaf in leaves if leaf.__class__ is BatchedTensor]
-    if not batched:
+    level = innermost(leaves)
+    if level is None:
         return NotImplemented
-    level = max((leaf.level for leaf in batched), key=lambda one: one.number)
     if not level.open:
-        raise escaped(next(leaf for leaf in batched if leaf.level is level), f"{cls.__name__}.apply")
+        raise escaped(next(leaf for leaf in leaves if is_batched(leaf, level)), f"{cls.__name__}.apply")
     if kwargs:
         raise NotImplementedError(
             f"Run torch.vmap over autograd.Function with kwarg-only Tensor args: {cls.__name__}.apply takes its "
@@ -96,9 +96,10 @@ def _by_rule(cls: Any, level: Level, values: list[Any], dims: list[Any], spec: A
             f"of the output is {output_spec}, that of out_dims {tree_flatten(out_dims)[1]}"
         )
     made = [
-        wrap(part, level, dim % part._memory_.ndim) if isinstance(part, Tensor) and dim is not None else part
+        part if dim is None or not isinstance(part, Tensor)
+        else wrap(part, level, normalize_dim(dim, part._memory_.ndim))
         for part, dim in zip(parts, where, strict=True)
-    ]
+    ]  # fmt: skip
     return tree_unflatten(made, output_spec)
 
 

@@ -44,27 +44,27 @@ class vmap_fallback:
 def loop(level: Level, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The rule of what has none: one example after the other."""
     record = record_of(function)
-    name = function.__name__ if record is None else record.base
+    name = getattr(function, "qualname", f"aten::{function.__name__ if record is None else record.base}")
     how = local.state.batch_fallback
     if how == "error":
         raise RuntimeError(
-            f"You hit a vmap fallback: there is no batching rule for aten::{name}, and the fallback is disabled "
+            f"You hit a vmap fallback: there is no batching rule for {name}, and the fallback is disabled "
             "(torch.func.vmap_fallback('error'), or torch._C._functorch._set_vmap_fallback_enabled(False))"
         )
     if level.size == 0:
         raise RuntimeError(
-            f"The fallback path does not support vmap over dims of size 0: aten::{name} has no batching rule, and "
+            f"The fallback path does not support vmap over dims of size 0: {name} has no batching rule, and "
             "there is no example to see the shape of the result of"
         )
     if kwargs.get("out") is not None:
         raise RuntimeError(
-            f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops. "
+            f"Batching rule not implemented for {name}.out; the fallback path doesn't work on out= or view ops. "
             "Leave out= away"
         )
     if how == "warn":
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching rule for "
-            f"aten::{name}: it runs once for each of {level.size} examples",
+            f"{name}: it runs once for each of {level.size} examples",
             UserWarning,
             stacklevel=users_level(),
         )
@@ -107,6 +107,6 @@ def _stacked(rows: list[Any], level: Level, name: str) -> Any:
     if first is None:
         return None
     raise RuntimeError(
-        f"Batching rule not implemented for aten::{name}. We could not generate a fallback: it returns "
+        f"Batching rule not implemented for {name}. We could not generate a fallback: it returns "
         f"{type(first).__name__}, not a Tensor, and may return another for each example"
     )

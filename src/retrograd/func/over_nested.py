@@ -29,20 +29,23 @@ def map_examples(
         else [generated.slice(leaf, dim, i, i + 1).movedim(dim, 0) for i in range(size)]
         for leaf, dim in zip(leaves, dims, strict=True)
     ]  # fmt: skip
+    if not size:
+        raise RuntimeError("vmap over a nested tensor without examples: nothing says what its results are like")
     mapped = [dim is not None for dim in dims]
     layout = next(leaf.layout for leaf, yes in zip(leaves, mapped, strict=True) if yes and is_nested(leaf))
     drawn = get_rng_state() if randomness == "same" else None
     rows: list[list[Any]] = []
-    own: list[bool] = []
+    own: list[bool] = []  # which results are an example's, if only for some of them
     for parts in zip(*columns, strict=True):
         if drawn is not None:
             set_rng_state(drawn)
         with batching(1, randomness, func) as level:
             inputs = [wrap(p, level, 0) if yes else p for p, yes in zip(parts, mapped, strict=True)]
             results, result_spec = tree_flatten(func(*tree_unflatten(inputs, spec), **kwargs))
-            own = [is_batched(one, level) for one in results]
+            batched = [is_batched(one, level) for one in results]
             rows.append([move(one.value, one.bdim, 0).squeeze(0) if yes else one
-                         for one, yes in zip(results, own, strict=True)])  # fmt: skip
+                         for one, yes in zip(results, batched, strict=True)])  # fmt: skip
+            own = [a or b for a, b in zip(batched, own or batched, strict=True)]
     where = _broadcast_to_and_flatten(out_dims, result_spec)
     if where is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
         where = _broadcast_to_and_flatten(out_dims[0], result_spec)

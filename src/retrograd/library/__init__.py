@@ -18,6 +18,7 @@ ops/custom.py says what happens when one is called.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,7 +30,7 @@ from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.where import user_location
 from ..ops.custom import DEFINED, CustomOperator, Namespace, get_ctx
-from ..ops.operator_schema import FunctionSchema, parse
+from ..ops.operator_schema import FunctionSchema, Tag, parse
 from ..ops.overload import OpOverload, OpOverloadPacket
 from .checks import check_factory, check_keywords, check_mutated, check_types, without_aliases
 from .opcheck import OpCheckError, opcheck
@@ -51,7 +52,11 @@ def _new(schema: FunctionSchema, tags: Any = ()) -> CustomOperator:
     namespace = schema.name.partition("::")[0]
     if not isinstance(getattr(ops, namespace, Namespace(namespace)), Namespace):
         raise ValueError(f"torch.ops.{namespace} is taken, call the namespace of {schema.name!r} otherwise")
-    made = CustomOperator(schema, tuple(tags) if isinstance(tags, (tuple, list, set, frozenset)) else (tags,))
+    given = tuple(tags) if isinstance(tags, (tuple, list, set, frozenset)) else (tags,)
+    for tag in given:
+        if not isinstance(tag, Tag):
+            raise TypeError(f"tags must be of torch.Tag, not {type(tag).__name__}")
+    made = CustomOperator(schema, given)
     setattr(ops, namespace, Namespace(namespace))
     return made
 
@@ -62,7 +67,9 @@ def _find(op: Any) -> CustomOperator:
         return op._operator
     if isinstance(op, (OpOverload, OpOverloadPacket)):
         op = op.name() if isinstance(op, OpOverload) else f"{op.namespace}::{op.__name__}"
-    full, _, form = str(op).partition(".")
+    if not isinstance(op, str):
+        raise ValueError(f"torch.library: got unexpected type for op: {type(op)}. Give its name, or what defined it")
+    full, _, form = op.partition(".")
     namespace, _, name = full.partition("::")
     found = DEFINED.get(namespace, {}).get(name, {}).get(form or "default")
     if found is None:
@@ -76,8 +83,10 @@ def _find(op: Any) -> CustomOperator:
 class CustomOpDef:
     """An operator that a program has defined; it is called like the function that it was made of."""
 
-    def __init__(self, operator: CustomOperator, fn: Callable[..., Any]) -> None:
+    def __init__(self, operator: CustomOperator, fn: Callable[..., Any], lib: Library | None = None) -> None:
         self._operator = operator
+        #: With which what is registered ends, if there is one.
+        self._lib = lib
         self._namespace, self._name = operator.op.namespace, operator.op.overloadpacket.__name__
         self._init_fn = fn
         self.__name__ = self.__qualname__ = self._name
@@ -98,6 +107,11 @@ class CustomOpDef:
         """Its one form."""
         return self._operator.op
 
+    def _keep(self, undo: Callable[[], None]) -> None:
+        """Something has been registered, and this takes it back."""
+        if self._lib is not None:
+            self._lib._undo.append(undo)
+
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
         """What computes it on some kinds of devices: a function for the CPU takes the place of the first one."""
         kinds = [device_types] if isinstance(device_types, str) or device_types is None else list(device_types)
@@ -105,11 +119,14 @@ class CustomOpDef:
         schema = self._operator.schema
         if kinds != [None]:
             check_factory(schema)
+        for kind in kinds:
+            if kind is not None:
+                device(kind)  # which refuses kinds that there are not
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             kernel = without_aliases(str(self._operator.op), schema, function)
             for kind in kinds:
-                self._operator.kernels["CompositeExplicitAutograd" if kind is None else kind.upper()] = kernel
+                self._keep(self._operator.put_kernel(_key_of(kind or "default"), kernel))
             return function
 
         return register if fn is None else register(fn)
@@ -132,7 +149,7 @@ class CustomOpDef:
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
         """What gives tensors like the results for tensors without values."""
-        self._operator.set_fake(fn)
+        self._keep(self._operator.put_fake(fn))
         return fn
 
     def register_autograd(
@@ -147,8 +164,8 @@ class CustomOpDef:
                 f"Cannot register autograd formula for non-functional operator {self} with schema {schema}: it "
                 f"writes to its arguments"
             )
-        self._operator.backward, self._operator.setup_context = backward, setup_context
-        self._operator.changed()
+        self._keep(self._operator.put("backward", backward))
+        self._keep(self._operator.put("setup_context", setup_context))
 
     def register_vmap(self, func: Callable[..., Any] | None = None, /) -> Any:
         """How it is batched: ``func(info, in_dims, *args)`` returns the results and where their examples are."""
@@ -156,8 +173,7 @@ class CustomOpDef:
         check_keywords(self._operator.schema)
 
         def register(rule: Callable[..., Any]) -> Callable[..., Any]:
-            self._operator.vmap = rule
-            self._operator.changed()
+            self._keep(self._operator.put("vmap", rule))
             return rule
 
         return register if func is None else register(func)
@@ -166,7 +182,7 @@ class CustomOpDef:
         """What it means to a class or a mode: ``fn(mode_or_class, func, types, args, kwargs)``."""
 
         def register(rule: Callable[..., Any]) -> Callable[..., Any]:
-            self._operator.rules[torch_dispatch_class] = rule
+            self._keep(self._operator.put("rules", rule, torch_dispatch_class))
             return rule
 
         return register if fn is None else register(fn)
@@ -183,7 +199,7 @@ class CustomOpDef:
             with autocast(device_type, enabled=False):
                 return call(*cast(args, cast_inputs), **cast(kwargs, cast_inputs))
 
-        self._operator.within = within
+        self._keep(self._operator.put("within", within))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._operator(*args, **kwargs)
@@ -224,7 +240,8 @@ def custom_op(
         forms = DEFINED.get(namespace, {}).get(own, {})
         if (form or "default") in forms:
             forms[form or "default"].forget()  # a cell that is run again
-        operator = _new(parsed, () if tags is None else tags)
+        own_tags = () if tags is None else tags if isinstance(tags, (tuple, list, set, frozenset)) else (tags,)
+        operator = _new(parsed, (Tag.pt2_compliant_tag, *own_tags))
         operator.from_function = True
         made = CustomOpDef(operator, function)
         made.register_kernel(device_types, function)
@@ -246,9 +263,21 @@ def fallthrough_kernel() -> None:
 
 #: Who has defined a namespace, and where.
 _OWNERS: dict[str, Any] = {}
-#: Kinds of devices that kernels may be for, and dispatch keys.
+#: Kinds of devices that kernels may be for, and dispatch keys that are heeded.
 _DEVICES = ("cpu", "cuda", "xpu", "mps", "meta", "hpu", "mtia", "default")
-_KEYS = ("CompositeExplicitAutograd", "CompositeImplicitAutograd", "Autograd", "AutogradCPU", "Meta", "CPU", "CUDA")
+_KEYS = ("CPU", "Meta", "Autograd", "AutogradCPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+#: Of devices that there are not, or whose tensors do not ask for kernels.
+_ELSEWHERE = frozenset(
+    f"{functionality}{kind}"
+    for functionality in ("", "Autograd", "Autocast", "Sparse", "SparseCsr", "Quantized", "NestedTensor")
+    for kind in ("CUDA", "HIP", "XLA", "MTIA", "MPS", "IPU", "XPU", "HPU", "VE", "Lazy", "PrivateUse1")
+)
+
+
+def _key_of(kind: str) -> str:
+    """The dispatch key of kernels for a kind of devices."""
+    kind = kind.lower()
+    return {"default": "CompositeExplicitAutograd", "meta": "Meta"}.get(kind, kind.upper())
 
 
 class Library:
@@ -278,10 +307,12 @@ class Library:
                 )
             _OWNERS[ns] = here
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
-        self._operators: list[CustomOperator] = []
-        #: The kernels that it has registered, each with what was in its place.
-        self._kernels: list[tuple[CustomOperator, str, Any, Any]] = []
+        #: What forgets what it has registered, in the order in which that was.
         self._undo: list[Callable[[], Any]] = []
+        if kind == "DEF":
+            self._undo.append(lambda: _OWNERS.pop(ns, None))
+        self._end = weakref.finalize(self, _take_back, self._undo)
+        self._end.atexit = False
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -293,9 +324,14 @@ class Library:
         if self.kind == "IMPL":
             raise RuntimeError(f"a Library of kind IMPL has kernels only: define {schema!r} in one of kind DEF")
         parsed = parse(schema)
-        own = parsed.name.rpartition("::")[2]
+        own_space, _, own = parsed.name.rpartition("::")
+        if own_space not in ("", self.ns):
+            raise RuntimeError(
+                f"Explicitly provided namespace ({own_space}) in schema string does not match namespace of this "
+                f"library ({self.ns}): leave it out of {schema!r}"
+            )
         parsed.name = f"{self.ns}::{own}"
-        self._operators.append(_new(parsed, tags))
+        self._undo.append(_new(parsed, tags).forget)
         return own if not parsed.overload_name else f"{own}.{parsed.overload_name}"
 
     def impl(
@@ -315,45 +351,31 @@ class Library:
             )
         if with_keyset:
             raise RuntimeError("torch.library.Library.impl: there are no sets of dispatch keys to give to a kernel")
+        if key not in _KEYS and key not in _ELSEWHERE:
+            raise RuntimeError(f"could not parse dispatch key: {key}. Those that are heeded are {', '.join(_KEYS)}")
         operator = _find(name)
         if fn is fallthrough_kernel:
-            operator.kernels.pop(key, None)
+            self._undo.append(operator.put("kernels", None, key))
             return
         if (key in operator.kernels or (key == "Meta" and operator.fake is not None)) and not allow_override:
             raise RuntimeError(
                 f"This is not allowed since there's already a kernel registered from python overriding {name}'s "
                 f"behavior for {key} dispatch key and {self.ns} namespace."
             )
-        if key == "Meta":
-            operator.check_fake(override=True)
-            self._undo.append(operator.restorer())
-            operator.set_fake(fn, by="Meta")
-        else:
-            self._register(operator, key, fn)
-
-    def _register(self, operator: CustomOperator, key: str, fn: Callable[..., Any]) -> None:
-        """Have a kernel as long as the library is there."""
-        self._kernels.append((operator, key, fn, operator.kernels.get(key)))
-        operator.kernels[key] = fn
+        self._undo.append(operator.put_kernel(key, fn))
 
     def _register_torch_dispatch_rule(self, op_name: str, torch_dispatch_class: type, fn: Callable[..., Any]) -> None:
         """`register_torch_dispatch`, for an operator of its namespace, as long as it is there."""
         register_torch_dispatch(f"{self.ns}::{op_name}", torch_dispatch_class, fn, lib=self)
 
     def _destroy(self) -> None:
-        """Forget what it has registered."""
-        for operator, key, fn, before in reversed(self._kernels):
-            if operator.kernels.get(key) is fn:
-                operator.kernels.pop(key)
-                if before is not None:
-                    operator.kernels[key] = before
-        for undo in reversed(self._undo):
-            undo()
-        for operator in self._operators:
-            operator.forget()
-        if self.kind == "DEF":
-            _OWNERS.pop(self.ns, None)
-        self._operators, self._kernels, self._undo = [], [], []
+        """Forget what it has registered, as when nobody refers to it any more."""
+        _take_back(self._undo)
+
+
+def _take_back(undoing: list[Callable[[], Any]]) -> None:
+    while undoing:
+        undoing.pop()()
 
 
 @contextmanager
@@ -419,13 +441,10 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
             raise RuntimeError(f"Expected one of {', '.join(_DEVICES)} at the start of a device, not {kind!r}")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        operator = _find(qualname)
+        definition = _of(lib, qualname)
         for kind in kinds:
-            key = "CompositeExplicitAutograd" if kind == "default" else kind.upper() if kind.islower() else kind
-            if lib is None:
-                operator.kernels[key] = function
-            else:
-                lib._register(operator, key, function)
+            key = kind if kind in _KEYS else _key_of(kind)
+            definition._keep(definition._operator.put_kernel(key, function))
         return function
 
     return register if func is None else register(func)
@@ -433,12 +452,9 @@ def impl(qualname: Any, types: Any, func: Any = None, *, lib: Library | None = N
 
 def _of(lib: Library | None, op: Any) -> CustomOpDef:
     """An operator; what is registered of it next goes when the library does, if one is given."""
-    operator = _find(op)
-    if lib is not None:
-        if not isinstance(lib, Library):
-            raise TypeError(f"lib must be a torch.library.Library, not {type(lib).__name__}")
-        lib._undo.append(operator.restorer())
-    return CustomOpDef(operator, lambda: None)
+    if lib is not None and not isinstance(lib, Library):
+        raise TypeError(f"lib must be a torch.library.Library, not {type(lib).__name__}")
+    return CustomOpDef(_find(op), lambda: None, lib)
 
 
 def register_autograd(

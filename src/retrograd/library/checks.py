@@ -14,16 +14,22 @@ from ..tensor import Tensor
 
 #: The types of schemas.
 _TYPES = frozenset((
-    "Any", "Device", "Dimname", "Generator", "Layout", "MemoryFormat", "QScheme", "Scalar", "ScalarType", "Storage",
-    "Stream", "SymBool", "SymFloat", "SymInt", "Tensor", "bool", "complex", "float", "int", "number", "str", "t",
+    "Any", "Device", "Dimname", "Generator", "Layout", "MemoryFormat", "None", "QScheme", "Scalar", "ScalarType",
+    "Storage", "Stream", "SymBool", "SymFloat", "SymInt", "Tensor", "bool", "complex", "float", "int", "number", "str",
+    "t",
 ))  # fmt: skip
+_NUMBERS = frozenset(("int", "SymInt", "float", "SymFloat", "complex", "Scalar", "number"))
 #: What C++ calls some of them.
 _OTHERWISE = {"double": "float", "int64_t": "SymInt` or `int"}
 
 
 def check_types(schema: FunctionSchema) -> None:
-    """Refuse a schema with a type that there is not."""
+    """Refuse a schema with a type that there is not, or a number whose default is a word."""
     for one in (*schema.arguments, *schema.returns):
+        if isinstance(one.default_value, str) and one.type.removesuffix("?") in _NUMBERS:
+            raise RuntimeError(
+                f"invalid numeric default value: {one.default_value} in {schema}. A number is written in digits"
+            )
         kind = re.sub(r"[?()]|\[\d*\]", "", one.type)
         if kind in _OTHERWISE:
             raise RuntimeError(f"`{kind}` is not a supported type specifier. Use `{_OTHERWISE[kind]}`: in {schema}")

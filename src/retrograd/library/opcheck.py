@@ -13,7 +13,8 @@ from ..tensor import Tensor
 from ..testing import assert_close
 from ..utils._pytree import tree_leaves, tree_map
 
-_ALL = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+_DEFAULT = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+_ALL = (*_DEFAULT, "test_aot_dispatch_static")
 
 
 class OpCheckError(Exception):
@@ -21,7 +22,7 @@ class OpCheckError(Exception):
 
 
 def opcheck(
-    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, test_utils: str | Sequence[str] = _ALL,
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, test_utils: str | Sequence[str] = _DEFAULT,
     raise_exception: bool = True, atol: float | None = None, rtol: float | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Check an operator on some arguments; a dictionary from each test to ``"SUCCESS"`` or to what went wrong.
@@ -30,8 +31,8 @@ def opcheck(
       shares memory with an argument;
     * ``test_autograd_registration``: there is a formula, if an argument requires grad;
     * ``test_faketensor``: what was registered with `register_fake` gives tensors like those that it gives;
-    * ``test_aot_dispatch_dynamic``: it gives the same, and gradients of the right kind, each time that it is called
-      (there are no compilers here whose results could be compared).
+    * ``test_aot_dispatch_dynamic``, ``test_aot_dispatch_static``: it gives the same, and gradients of the right kind,
+      each time that it is called (there are no compilers here whose results could be compared).
 
     >>> import retrograd as torch
     >>> @torch.library.custom_op("looked_at::double", mutates_args=())
@@ -53,7 +54,7 @@ def opcheck(
     wanted = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     unknown = [name for name in wanted if name not in _ALL]
     if unknown:
-        raise ValueError(f"opcheck(...): expected test_utils to be a subset of {_ALL}, got {unknown[0]!r}")
+        raise ValueError(f"opcheck(...): expected test_utils to be subset of {_ALL}, got {unknown[0]!r}")
     tolerances = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
     found: dict[str, Any] = {}
     for name in wanted:
@@ -76,6 +77,7 @@ class _OfTorch:
         self.qualname = op.name()
         self.kernels = {"Autograd": op}
         self.backward = op
+        self.from_function = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.op(*args, **kwargs)
@@ -140,7 +142,7 @@ def _autograd(operator: Any, args: Any, kwargs: dict[str, Any], tolerances: dict
     if not any(tensor.requires_grad for tensor in _tensors((args, kwargs))):
         return
     with_autograd = {"Autograd", "AutogradCPU", "CompositeImplicitAutograd"} & operator.kernels.keys()
-    if operator.backward is None and not with_autograd:
+    if operator.backward is None and not with_autograd and not operator.from_function:
         raise AssertionError(
             f"{operator.qualname} does not have an autograd kernel registered, but an argument requires grad: give "
             f"it a formula, with register_autograd()"
@@ -199,4 +201,4 @@ def _repeated(operator: Any, args: Any, kwargs: dict[str, Any], tolerances: dict
             assert_close(one, other, **tolerances)
 
 
-_TESTS: dict[str, Callable[..., None]] = dict(zip(_ALL, (_schema, _autograd, _fake, _repeated), strict=True))
+_TESTS: dict[str, Callable[..., None]] = dict(zip(_ALL, (_schema, _autograd, _fake, _repeated, _repeated), strict=True))

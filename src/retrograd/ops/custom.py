@@ -7,12 +7,14 @@ custom function with the formula that was registered), classes and modes with ``
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..autograd.function import Function
 from ..autograd.inplace import bump_version
 from ..core.devices import device
+from ..core.late import transforms
 from ..core.state import local, process
 from ..core.version_counter import INFERENCE
 from ..core.where import user_location
@@ -104,7 +106,9 @@ class CustomPacket(OpOverloadPacket):
         return list(DEFINED.get(self.namespace, {}).get(self.__name__, {}))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        forms = DEFINED[self.namespace][self.__name__]
+        forms = DEFINED.get(self.namespace, {}).get(self.__name__)
+        if not forms:
+            raise RuntimeError(f"operator {self.namespace}::{self.__name__} is no more: its library has ended")
         errors = []
         for form in forms.values():
             try:
@@ -113,7 +117,10 @@ class CustomPacket(OpOverloadPacket):
                 errors.append(error)
                 continue
             return form(*args, **kwargs)
-        raise errors[0]
+        if len(errors) == 1:
+            raise errors[0]
+        each = "\n\n".join(map(str, errors))
+        raise RuntimeError(f"Overloaded torch operator invoked from Python failed to match any schema:\n{each}")
 
 
 class CustomOperator:
@@ -129,7 +136,7 @@ class CustomOperator:
         self.fake: Callable[..., Any] | None = None
         #: Where that was registered, and whether as a kernel ("Meta") or by `register_fake` ("fake").
         self.fake_location: Any = None
-        self.fake_by = ""
+        self.fake_by: str | None = None
         self.vmap: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
@@ -137,6 +144,8 @@ class CustomOperator:
         self.within: Callable[..., Any] | None = None
         #: What it means to classes and modes that do not know it themselves.
         self.rules: dict[type, Callable[..., Any]] = {}
+        #: What `put` was given, oldest first, by the attribute and the key in it.
+        self._put: dict[tuple[str, Any], list[list[Any]]] = {}
         forms = DEFINED.setdefault(namespace, {}).setdefault(name, {})
         form = schema.overload_name or "default"
         if form in forms:
@@ -156,7 +165,7 @@ class CustomOperator:
         self.from_function = False
         #: ``missing(key)``: raises an error of its own where there is no kernel for "CPU", "Meta" or "Undefined".
         self.missing: Callable[[str], Any] | None = None
-        self._returns = [r.type for r in schema.returns if r.type]
+        self._returns = [r.type for r in schema.returns if r.type not in ("", "None")]
 
     @property
     def __name__(self) -> str:
@@ -174,19 +183,49 @@ class CustomOperator:
         if not forms:
             del DEFINED[namespace][name]
 
-    def restorer(self) -> Callable[[], None]:
-        """What gives it back what is registered of it now."""
-        before = {name: value.copy() if isinstance(value, dict) else value for name, value in vars(self).items()}
+    def put(self, name: str, value: Any, key: Any = None) -> Callable[[], None]:
+        """Register `value` as an attribute, or in one at a key; returns what takes it back.
 
-        def restore() -> None:
-            vars(self).update(before)
-            self.changed()
+        Of several values the newest counts of those that are not taken back, in whichever order that is.
+        """
+        values = self._put.setdefault((name, key), [])
+        entry = [value]
+        values.append(entry)
+        self._take(name, key)
 
-        return restore
+        def undo() -> None:
+            values[:] = [other for other in values if other is not entry]
+            self._take(name, key)
 
-    def set_fake(self, function: Callable[..., Any], by: str = "fake") -> None:
+        return undo
+
+    def _take(self, name: str, key: Any) -> None:
+        values = self._put[name, key]
+        newest = values[-1][0] if values else None
+        if key is None:
+            setattr(self, name, newest)
+        elif newest is None:
+            getattr(self, name).pop(key, None)
+        else:
+            getattr(self, name)[key] = newest
+        self._function = None  # which was made of what there was before
+
+    def put_fake(self, function: Callable[..., Any], by: str = "fake") -> Callable[[], None]:
         """Have tensors without values computed by a function."""
-        self.fake, self.fake_by, self.fake_location = function, by, user_location(2)
+        undoing = [self.put("fake", function), self.put("fake_by", by), self.put("fake_location", user_location(2))]
+
+        def undo() -> None:
+            for one in undoing:
+                one()
+
+        return undo
+
+    def put_kernel(self, key: str, function: Callable[..., Any]) -> Callable[[], None]:
+        """Register a kernel for a dispatch key; that for "Meta" is for tensors without values."""
+        if key == "Meta":
+            self.check_fake(override=True)
+            return self.put_fake(function, by="Meta")
+        return self.put("kernels", function, key)
 
     def check_fake(self, *, override: bool) -> None:
         """Refuse a function for tensors without values where there is one, or none is needed."""
@@ -309,6 +348,10 @@ class CustomOperator:
         inputs, keywords = self.bind(args, kwargs)
         if _thread.below and "CompositeImplicitAutograd" not in self.kernels:
             return self.below(inputs, keywords)
+        if state.batch_levels and self.vmap is None and "CompositeImplicitAutograd" not in self.kernels:
+            batch = transforms("batched").innermost(tensors_in((*inputs, *keywords.values())))
+            if batch is not None and batch.open and not self.schema.is_mutable:
+                return transforms("fallback").loop(batch, _OneExample(self, batch), inputs, keywords)
         with_autograd = next((self.kernels[key] for key in _WITH_AUTOGRAD if key in self.kernels), None)
         if self.backward is not None and self.views_by_numbers:
             raise RuntimeError(
@@ -316,15 +359,17 @@ class CustomOperator:
             )
         if with_autograd is not None and not (self._asked(inputs) and "CompositeImplicitAutograd" not in self.kernels):
             return self._run(with_autograd, inputs, keywords)
-        if self.backward is None and not (self.from_function or self._transformed(state)):
+        transformed = bool(state.batch_levels or state.func_depth)
+        if self.backward is None and not (self.from_function or transformed):
             return self._without_formula(state, inputs, keywords)
-        if self.schema.is_mutable:
+        if self.schema.is_mutable and transformed:
             return self.below(inputs, keywords)
-        if not self._recorded(state, inputs):
+        dual = bool(process.dual_levels) and not self.schema.is_mutable
+        if not (transformed or dual or _recorded(state, inputs)):
             with recording_off():
                 return self.below(inputs, keywords)
-        leaves, spec = _flat((*inputs, *keywords.values()))
-        return self.function().apply(spec, len(inputs), *leaves)
+        leaves, spec = self._flat((*inputs, *keywords.values()))
+        return self.function().apply(*leaves, spec)
 
     def _without_formula(self, state: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """A call of an operator that nobody has given a formula: Note [Operators without a formula]."""
@@ -333,22 +378,9 @@ class CustomOperator:
             with recording_off():
                 return self.below(inputs, keywords)
         result = self.below(inputs, keywords)
-        if fallback.mode == "warn" and self._recorded(state, values):
+        if fallback.mode == "warn" and _recorded(state, values):
             mark(self.qualname, list(tensors_in(values)), list(tensors_in(_as_tuple(result))))
         return result
-
-    @staticmethod
-    def _transformed(state: Any) -> bool:
-        """Has a dual level or a transform to see a call?"""
-        return bool(state.batch_levels or state.func_depth or process.dual_levels)
-
-    def _recorded(self, state: Any, inputs: tuple[Any, ...]) -> bool:
-        """Has autograd, a dual level or a transform to see a call?"""
-        if self._transformed(state):
-            return True
-        return bool(state.grad_enabled) and any(
-            isinstance(value, Tensor) and value.requires_grad for value in tensors_in(inputs)
-        )
 
     def _seen(self, state: Any, values: tuple[Any, ...]) -> bool:
         """Does a class or a mode with ``__torch_dispatch__`` answer for it?"""
@@ -369,9 +401,13 @@ class CustomOperator:
             if self._asked((*inputs, *keywords.values())):
                 return ask_arguments(self.op, *self.trimmed(inputs, keywords))
         kernel = self.kernel_for(inputs, keywords)
+        if not self.schema.is_mutable:
+            return self._run(kernel, inputs, keywords)
+        before = [(tensor, tensor._version) for tensor in self._written(inputs, keywords)]
         result = self._run(kernel, inputs, keywords)
-        if self.schema.is_mutable:
-            self._written(inputs, keywords)
+        for tensor, version in before:
+            if tensor._version == version:  # NumPy wrote it, of which nothing is known but what the schema says
+                bump_version(tensor)
         return result
 
     def _run(self, kernel: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -379,15 +415,12 @@ class CustomOperator:
         args, kwargs = self.trimmed(inputs, keywords)
         return self.returned(kernel(*args, **kwargs))
 
-    def _written(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        """What the schema says is written to has another version, even if NumPy wrote it."""
+    def _written(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> list[Tensor]:
+        """What the schema says is written to, as far as versions are counted of it."""
         places = iter(inputs)
-        for a in self.schema.arguments:
-            value = keywords[a.name] if a.kwarg_only else next(places)
-            if a.is_write:
-                for tensor in tensors_in((value,)):
-                    if isinstance(tensor, Tensor) and tensor._vc_ is not INFERENCE:
-                        bump_version(tensor)
+        values = [keywords[a.name] if a.kwarg_only else next(places) for a in self.schema.arguments]
+        found = tensors_in([value for a, value in zip(self.schema.arguments, values, strict=True) if a.is_write])
+        return [tensor for tensor in found if isinstance(tensor, Tensor) and tensor._vc_ is not INFERENCE]
 
     def kernel_for(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[..., Any]:
         """What computes it for these arguments."""
@@ -467,31 +500,39 @@ class CustomOperator:
             self._function = type(name, (Function,), body)
         return self._function
 
-    def changed(self) -> None:
-        """Something about it has been registered."""
-        self._function = None
-
-    def _compute(self, spec: Any, count: int, *leaves: Any) -> Any:
-        values = _nested(leaves, spec)
+    def _given(self, values: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What is there for each argument, as those in order and those by keyword."""
         names = [a.name for a in self.schema.arguments if a.kwarg_only]
-        return self.below(tuple(values[:count]), dict(zip(names, values[count:], strict=True)))
+        count = len(values) - len(names)
+        return tuple(values[:count]), dict(zip(names, values[count:], strict=True))
+
+    def _compute(self, *flat: Any) -> Any:
+        return self.below(*self._given(_nested(flat[:-1], flat[-1])))
 
     def _setup(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        spec, count, *leaves = inputs
-        ctx.spec, ctx.count = spec, len(leaves)
+        spec = inputs[-1]
+        args, kwargs = self._given(_nested(inputs[:-1], spec))
+        #: How its arguments lie among those of the custom function, and of how many there has to be a gradient.
+        ctx._of_operator = spec, len(self.trimmed(args, kwargs)[0])
         if self.setup_context is None:
             return
-        values = _nested(leaves, spec)
-        names = [a.name for a in self.schema.arguments if a.kwarg_only]
-        if names:
-            named = dict(zip(names, values[count:], strict=True))
-            self.setup_context(ctx=ctx, inputs=tuple(values[:count]), keyword_only_inputs=named, output=output)
-        else:
-            self.setup_context(ctx=ctx, inputs=tuple(values), output=output)
+        named = {"keyword_only_inputs": kwargs} if kwargs else {}
+        with self._own_needs(ctx, spec):
+            self.setup_context(ctx=ctx, inputs=args, output=output, **named)
 
-    def _forward(self, ctx: Any, spec: Any, count: int, *leaves: Any) -> Any:
-        output = self._compute(spec, count, *leaves)
-        self._setup(ctx, (spec, count, *leaves), output)
+    @contextmanager
+    def _own_needs(self, ctx: Any, spec: Any) -> Iterator[None]:
+        """``ctx.needs_input_grad`` is about the arguments of the operator: one for each, a list for a list."""
+        whole = ctx.needs_input_grad
+        ctx.needs_input_grad = self._given(_nested(whole[:-1], spec))[0]
+        try:
+            yield
+        finally:
+            ctx.needs_input_grad = whole
+
+    def _forward(self, ctx: Any, *flat: Any) -> Any:
+        output = self._compute(*flat)
+        self._setup(ctx, flat, output)
         return output
 
     def _backward(self, ctx: Any, *grads: Any) -> Any:
@@ -500,40 +541,77 @@ class CustomOperator:
                 f"Trying to backward through {self.op} but no autograd formula was registered. Please use "
                 "register_autograd to add one."
             )
-        found = self.backward(ctx, *grads)
+        spec, fewest = ctx._of_operator
+        with self._own_needs(ctx, spec):
+            found = self.backward(ctx, *grads)
         found = found if isinstance(found, tuple) else (found,)
-        flat = []
-        for position, kind in enumerate(ctx.spec):
-            grad = found[position] if position < len(found) else None
+        count = sum(not a.kwarg_only for a in self.schema.arguments)
+        if len(found) < fewest or any(grad is not None for grad in found[count:]):
+            raise RuntimeError(
+                f"function {self.function().__name__}Backward returned an incorrect number of gradients (expected "
+                f"{count}, got {len(found)}): the formula of {self.qualname} returns one for each argument, and None "
+                "for those that are no tensors"
+            )
+        flat: list[Any] = []
+        for position, kind in enumerate(spec):
+            grad = found[position] if position < min(len(found), count) else None if kind is None else [None] * kind[1]
             if kind is None:
                 flat.append(grad)
-            else:
-                flat += [None] * kind[1] if grad is None else list(grad)
-        return (None, None, *flat)
+                continue
+            if not isinstance(grad, (list, tuple)) or len(grad) != kind[1]:
+                raise RuntimeError(
+                    "Expected the return from backward to be of the same structure as the inputs: the formula of "
+                    f"{self.qualname} returns a list of {kind[1]} gradients, each of which may be None, for argument "
+                    f"{self.schema.arguments[position].name}, but this one gave {type(grad).__name__}"
+                    f"{f' of {len(grad)}' if isinstance(grad, (list, tuple)) else ''}"
+                )
+            flat += grad
+        return (*flat, None)
 
-    def _batched(self, info: Any, in_dims: tuple[Any, ...], spec: Any, count: int, *leaves: Any) -> Any:
-        values, dims = _nested(leaves, spec), _nested(in_dims[2:], spec)
-        names = [a.name for a in self.schema.arguments if a.kwarg_only]
-        args, kwargs = self.trimmed(tuple(values[:count]), dict(zip(names, values[count:], strict=True)))
+    def _batched(self, info: Any, in_dims: tuple[Any, ...], *flat: Any) -> Any:
+        spec = flat[-1]
+        args, kwargs = self.trimmed(*self._given(_nested(flat[:-1], spec)))
+        dims = _nested(in_dims[:-1], spec)
         return self.vmap(info, tuple(dims[: len(args)]), *args, **kwargs)  # type: ignore[misc]
+
+    def _flat(self, values: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:
+        """The values, of lists of tensors one by one, and what stood where: None, or a list of so many."""
+        leaves: list[Any] = []
+        spec: list[Any] = []
+        for a, value in zip(self.schema.arguments, values, strict=True):
+            is_list = isinstance(value, (list, tuple))
+            if is_list and (a.type.startswith("Tensor") or any(isinstance(one, Tensor) for one in value)):
+                leaves += value
+                spec.append((type(value) if type(value) in (list, tuple) else list, len(value)))
+            else:
+                leaves.append(value)
+                spec.append(None)
+        return leaves, tuple(spec)
+
+
+class _OneExample:
+    """An operator without a rule for batches, called for one example: outside of the vmap."""
+
+    def __init__(self, operator: CustomOperator, level: Any) -> None:
+        self.operator = operator
+        self.level = level
+        self.qualname = operator.qualname
+        self.__name__ = operator.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with transforms("batched").outside(self.level):
+            return self.operator.call(*args, **kwargs)
+
+
+def _recorded(state: Any, values: tuple[Any, ...]) -> bool:
+    """Has autograd to see a call?"""
+    return bool(state.grad_enabled) and any(
+        isinstance(value, Tensor) and value.requires_grad for value in tensors_in(values)
+    )
 
 
 def _as_tuple(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
-
-
-def _flat(values: tuple[Any, ...]) -> tuple[list[Any], tuple[Any, ...]]:
-    """The values, lists of tensors among them one by one, and what stood where: None, or a list of so many."""
-    leaves: list[Any] = []
-    spec: list[Any] = []
-    for value in values:
-        if isinstance(value, (list, tuple)) and any(isinstance(one, Tensor) for one in value):
-            leaves += value
-            spec.append((type(value) if type(value) in (list, tuple) else list, len(value)))
-        else:
-            leaves.append(value)
-            spec.append(None)
-    return leaves, tuple(spec)
 
 
 def _nested(leaves: Any, spec: tuple[Any, ...]) -> list[Any]:

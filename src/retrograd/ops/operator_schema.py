@@ -147,6 +147,8 @@ def parse(text: str) -> FunctionSchema:
     if not arrow or not bracket or not inside.endswith(")"):
         raise RuntimeError(f"not a schema: {text!r} (expected 'name(Type argument, ...) -> Type')")
     name, _, form = full.partition(".")
+    if "." in form or ("," in returned and not returned.lstrip().startswith("(")):
+        raise RuntimeError(f"not a schema: {text!r} (one form, 'name.form', and several results as '(Type, Type)')")
     arguments: list[SchemaArgument] = []
     keyword_only = False
     for part in split(inside[:-1]):

@@ -17,6 +17,7 @@ from ..core import dtypes
 from ..storage import TypedStorage, UntypedStorage
 from .archive import check_reference, check_values, dtype_of, put, text
 from .load_error import LoadError
+from .options import data_is_skipped
 from .pickler import Piece
 from .unpicklers import Unpicklers
 from .zip_writer import CHUNK, write_all
@@ -170,7 +171,11 @@ class _Storages:
                 raise LoadError(f"storage {key!r} of the file has {count} elements, and others are referred to")
             octets = memory._root
             for start in range(0, octets.size, CHUNK):
-                self.file.read_into(octets[start : start + CHUNK].data)
+                piece = octets[start : start + CHUNK]
+                if data_is_skipped():
+                    self.file.read(piece.size)
+                else:
+                    self.file.read_into(piece.data)
             if sys.byteorder == "big":
                 memory.byteswap(dtype)
             check_values(memory, dtype)

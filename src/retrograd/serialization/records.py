@@ -23,6 +23,7 @@ from ..storage import UntypedStorage
 from ..tensor import Tensor
 from ..utils.serialization import config
 from .load_error import LoadError
+from .write_aside import open_or_refuse
 from .zip_reader import ZipReader
 from .zip_writer import ZipWriter
 
@@ -49,14 +50,18 @@ def _open_file_like(name_or_buffer: Any, mode: str) -> Iterator[Any]:
 class PyTorchFileReader:
     """What lies in an archive, by the names of its records."""
 
+    #: The file, if it was opened here.
+    _opened: Any = None
+
     def __init__(self, name_or_buffer: Any) -> None:
-        self._opened = open(name_or_buffer, "rb") if _is_path(name_or_buffer) else None
-        file = name_or_buffer if self._opened is None else self._opened
+        file = name_or_buffer
+        if _is_path(name_or_buffer):
+            file = self._opened = open_or_refuse(os.fsdecode(name_or_buffer), "rb")
         try:
             self._archive = ZipReader(file)
         except LoadError as error:
             self.close()
-            raise RuntimeError(f"PytorchStreamReader failed reading zip archive: {error}") from error
+            raise RuntimeError(str(error)) from error
 
     def close(self) -> None:
         """Let go of a file that it has opened."""
@@ -113,14 +118,24 @@ class PyTorchFileReader:
 class PyTorchFileWriter:
     """An archive in the making, record by record."""
 
+    _opened: Any = None
+    #: Has it no table of contents yet?
+    _unfinished = False
+
     def __init__(self, name_or_buffer: Any, compute_crc32: bool = True, storage_alignment: int | None = None) -> None:
-        self._opened = open(name_or_buffer, "wb") if _is_path(name_or_buffer) else None
+        if _is_path(name_or_buffer):
+            self._opened = open_or_refuse(os.fsdecode(name_or_buffer), "wb")
         name = os.path.basename(os.fsdecode(name_or_buffer)) if self._opened is not None else "archive"
         self._name = name.rpartition(".")[0] or name
         alignment = config.save.storage_alignment if storage_alignment is None else storage_alignment
         file = name_or_buffer if self._opened is None else self._opened
         self._archive = ZipWriter(file, self._name, alignment, compute_crc32)
         self._written: list[str] = []
+        self._unfinished = True
+
+    def __del__(self) -> None:
+        if self._unfinished:
+            self.write_end_of_file()
 
     def archive_name(self) -> str:
         """The directory that all records are in."""
@@ -130,10 +145,15 @@ class PyTorchFileWriter:
         return set(self._written)
 
     def _add(self, name: str, data: Any) -> None:
+        self._check_unfinished()
         if name in self._written:
             raise RuntimeError(f"Tried to serialize file twice: {name}")
         self._archive.add(name, data)
         self._written.append(name)
+
+    def _check_unfinished(self) -> None:
+        if not self._unfinished:
+            raise RuntimeError("write_record(): write_end_of_file() was called, behind which nothing is found")
 
     def write_record(self, name: str, data: Any, size: int) -> None:
         """A record of the first bytes of `data`: bytes, a string or a storage."""
@@ -150,10 +170,12 @@ class PyTorchFileWriter:
         self._add(name, size)
 
     def write_end_of_file(self) -> None:
-        """The table of contents."""
+        """The table of contents; without it, it is written when nobody refers to the archive any more."""
+        self._check_unfinished()
         for name, data in (("byteorder", sys.byteorder.encode()), ("version", b"3\n")):
             if name not in self._written:
                 self._add(name, data)
+        self._unfinished = False
         self._archive.finish()
         if self._opened is not None:
             self._opened.close()
@@ -171,7 +193,9 @@ def _open_zipfile_reader(name_or_buffer: Any) -> Iterator[PyTorchFileReader]:
 @contextlib.contextmanager
 def _open_zipfile_writer(name_or_buffer: Any) -> Iterator[PyTorchFileWriter]:
     writer = PyTorchFileWriter(name_or_buffer)
-    yield writer
-    writer.write_end_of_file()
+    try:
+        yield writer
+    finally:
+        writer.write_end_of_file()
     if not _is_path(name_or_buffer) and hasattr(name_or_buffer, "flush"):
         name_or_buffer.flush()

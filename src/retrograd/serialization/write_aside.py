@@ -27,18 +27,18 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
     except FileNotFoundError:
         mode = None
     if mode is not None and not stat.S_ISREG(mode):
-        with _open(target, "wb") as file:
+        with open_or_refuse(target, "wb") as file:
             yield file
         return
     if mode is not None and not os.access(target, os.W_OK):
         raise RuntimeError(f"open file failed with strerror: Permission denied: {target}")
     if not os.access(directory, os.W_OK):
-        with _open(target, "wb") as file:
+        with open_or_refuse(target, "wb") as file:
             yield file
         return
     aside = os.path.join(directory, f".{secrets.token_hex(16)}.tmp")
     try:
-        with _open(aside, "xb") as file:
+        with open_or_refuse(aside, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -51,7 +51,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
         raise
 
 
-def _open(path: str, mode: str) -> IO[Any]:
+def open_or_refuse(path: str, mode: str) -> IO[Any]:
     try:
         return open(path, mode)
     except OSError as error:  # torch's writer raises this

@@ -19,7 +19,7 @@ from __future__ import annotations
 import enum
 import importlib
 import json
-from collections import OrderedDict, defaultdict, namedtuple
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Any
@@ -125,6 +125,7 @@ class TreeSpec:
                 wanted = spec._context if spec.type is namedtuple else spec.type
                 raise ValueError(f"Node type mismatch; expected {wanted}, but got {type(part)}.")
             children, context = SUPPORTED_NODES[kind].flatten(part)
+            children = list(children)
             if len(children) != spec.num_children:
                 raise ValueError(f"Node arity mismatch; expected {spec.num_children}, but got {len(children)}.")
             if spec._is_mapping():
@@ -132,7 +133,7 @@ class TreeSpec:
                 if set(keys) != set(part):
                     raise ValueError(f"Node keys mismatch: {sorted(map(str, set(keys) ^ set(part)))}")
                 children = [part[key] for key in keys]
-            elif context != spec._context:
+            elif context != spec._context and kind is not deque:  # (whose context is the most that it may hold)
                 raise ValueError(f"Node context mismatch; expected {spec._context!r}, but got {context!r}.")
             todo.extend(zip(reversed(spec._children), reversed(children)))
         return found
@@ -238,6 +239,8 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
         if rules is None:
             return [tree], _LEAF
         children, context = rules.flatten(tree)
+        if children.__class__ is not list:
+            children = list(children)
         for child in children:
             if child.__class__ in SUPPORTED_NODES or isinstance(child, tuple):
                 break
@@ -251,8 +254,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """The structure that `treespec` describes, of these leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
-            f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type "
-            f"{type(treespec)}."
+            f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}."
         )
     leaves = list(leaves)
     if len(leaves) != treespec.num_leaves:
@@ -425,7 +427,10 @@ def treespec_leaf() -> LeafSpec:
 
 def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
     """The spec of a tuple of parts with these specs."""
-    return TreeSpec(tuple, None, list(iterable))
+    parts = list(iterable)
+    if not all(isinstance(part, TreeSpec) for part in parts):
+        raise ValueError(f"Expected a tuple of TreeSpec values, got: {parts}.")
+    return TreeSpec(tuple, None, parts)
 
 
 def treespec_dict(
@@ -433,6 +438,8 @@ def treespec_dict(
 ) -> TreeSpec:
     """The spec of a dict of parts with these specs."""
     parts = dict(mapping, **kwargs)
+    if not all(isinstance(part, TreeSpec) for part in parts.values()):
+        raise ValueError(f"Expected a dictionary of TreeSpec values, got: {parts}.")
     return TreeSpec(dict, list(parts), list(parts.values()))
 
 

@@ -173,6 +173,11 @@ def _register_pytree_node(cls: type, *args: Any, **kwargs: Any) -> None:
         FutureWarning,
         users_level(),
     )
+    _replace(cls, *args, **kwargs)
+
+
+def _replace(cls: type, *args: Any, **kwargs: Any) -> None:
+    """`register_pytree_node`, for a class that may have been registered before."""
     if cls in SUPPORTED_NODES:
         warnings.warn(
             f"{cls} is already registered as pytree node. Overwriting the previous registration.",
@@ -250,7 +255,7 @@ def register_dataclass(
         there, absent = context
         return cls(**dict(zip(there, parts)), **dict.fromkeys(absent))
 
-    register_pytree_node(
+    _replace(
         cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=keyed
     )
 
@@ -280,7 +285,7 @@ def register_constant(cls: type) -> None:
                 f"register_constant(cls) expects `cls` to have a non-default `{method}` implementation. Structures are "
                 f"compared by it: give {cls.__name__} one, or make it a dataclass with frozen=True"
             )
-    register_pytree_node(
+    _replace(
         cls,
         lambda x: ([], ConstantNode(x)),
         lambda parts, context: context.value,
@@ -295,13 +300,12 @@ def is_constant_class(cls: type) -> bool:
 
 
 def is_namedtuple_class(cls: Any) -> bool:
-    """Is it a class that `collections.namedtuple` made?"""
-    return (
-        isinstance(cls, type)
-        and issubclass(cls, tuple)
-        and isinstance(getattr(cls, "_fields", None), tuple)
-        and not is_structseq_class(cls)
-    )
+    """Is it a class that `collections.namedtuple` made, or one that can do what those can?"""
+    if not isinstance(cls, type) or not issubclass(cls, tuple) or is_structseq_class(cls):
+        return False
+    fields = getattr(cls, "_fields", None)
+    named = isinstance(fields, tuple) and all(type(name) is str for name in fields)
+    return named and callable(getattr(cls, "_make", None)) and callable(getattr(cls, "_asdict", None))
 
 
 def is_namedtuple_instance(obj: Any) -> bool:
