@@ -553,6 +553,12 @@ def test_hooks_and_functional_inside_of_transforms() -> None:
         for call in (functional.jacobian, functional.hessian, lambda f, x: functional.vjp(f, x)[1]):
             with pytest.raises(RuntimeError, match=r"torch.autograd.functional.*create_graph=True"):
                 transform(lambda x, call=call: call(lambda y: (y**3).sum(), x).sum())(x)
+    for options in ({}, {"create_graph": True}):  # nor has it a tangent
+        for call in (functional.jacobian, functional.hessian, lambda f, x, **o: functional.vjp(f, x, **o)[1]):
+            with pytest.raises(RuntimeError, match=r"torch.autograd.functional.*is a constant.*functorch transforms"):
+                jvp(lambda x, call=call, o=options: call(lambda y: (y**3).sum(), x, **o), (x,), (x,))
+    inner = grad(lambda x: functional.vjp(lambda y: (y**3).sum(), x, create_graph=True)[1].sum())
+    same(jvp(inner, (x,), (x,))[1], 6 * x)
     same(grad(lambda x: functional.jacobian(torch.sin, x, create_graph=True).sum())(x), -x.sin())
     same(grad(lambda x: (functional.jacobian(torch.sin, x.detach()) @ x).sum())(x), x.cos())
     checkpointed = grad(lambda x: torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False).sum())

@@ -19,6 +19,7 @@ from ..core.state import local
 from ..core.version_counter import version_counter
 from ..tensor import Tensor, wrap
 from . import forward_ad
+from .forward_grad import has_fw_grad
 from .grad_mode import enable_grad
 from .run_backward import grad as run_grad
 from .run_backward import gradients as run_gradients
@@ -98,13 +99,18 @@ def _single_scalar(outputs: tuple[Tensor, ...], is_tuple: bool, function: str) -
 
 def _own(tensors: Sequence[Tensor], create_graph: bool, requires_grad: bool = True) -> tuple[Tensor, ...]:
     """Tensors to compute with: connected to the given ones if a graph is asked for, cut off from them if not."""
-    if local.state.func_depth and not create_graph and any(tensor.requires_grad for tensor in tensors):
-        raise RuntimeError(
-            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
-            "inside of a function being transformed by a functorch transform. What comes back without "
-            "create_graph=True is a constant, whose derivative is zero: pass create_graph=True, use the functorch "
-            "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian), or give it x.detach() if that is what is wanted"
-        )
+    if local.state.func_depth:
+        cut = [tensor for tensor in tensors if not (create_graph and tensor.requires_grad)]
+        dual = any(has_fw_grad(tensor) for tensor in cut)  # which is without its tangent then, with a graph or not
+        if dual or any(tensor.requires_grad for tensor in cut):
+            constant = "" if dual else " without create_graph=True"
+            way = "" if dual else "pass create_graph=True, "
+            raise RuntimeError(
+                "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* "
+                f"APIs) inside of a function being transformed by a functorch transform. What comes back{constant} is "
+                f"a constant, whose derivative is zero: {way}use the functorch transforms (e.g. grad, vjp, jacrev, "
+                "jacfwd, hessian), or give it x.detach() if that is what is wanted"
+            )
     made = []
     for tensor in tensors:
         if create_graph and tensor.requires_grad:
