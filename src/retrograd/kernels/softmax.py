@@ -85,6 +85,12 @@ def softmax_backward(grad: np.ndarray, result: np.ndarray, dim: int) -> np.ndarr
     """The gradient of `softmax` from its `result`: ``result * (grad - sum(grad * result))``."""
     if is_half(grad.dtype):  # rounded once, at the end
         return softmax_backward(grad.astype(np.float32), result.astype(np.float32), dim).astype(grad.dtype)
+    if _is_tiny(grad, dim):
+        down, across = blocks.ones_across(grad.shape[1], grad.dtype)
+        x = grad * result
+        _subtract(grad, x.dot(down).dot(across), x)
+        x *= result
+        return x
     axis = normalize_dim(dim, grad.ndim) if grad.ndim else ()
     if grad.size > compiled.LARGE:
         pair = grad, result
