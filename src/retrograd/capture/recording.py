@@ -21,6 +21,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from threading import get_ident
+from types import FunctionType
 from typing import Any, TypeAlias
 from weakref import ref
 
@@ -684,12 +685,19 @@ class Recorder(KnownMemory):
         try:
             position = self._signatures[kernel]
         except KeyError:
-            try:
-                names = list(inspect.signature(kernel).parameters)
-            except (TypeError, ValueError):
-                names = []
+            names = _names_of_arguments(kernel)
             position = self._signatures[kernel] = names.index("out") if "out" in names else None
         return args[position] if position is not None and position < len(args) else None
+
+
+def _names_of_arguments(kernel: Any) -> tuple[str, ...]:
+    """What a kernel calls its arguments, as far as it tells."""
+    if kernel.__class__ is FunctionType and not hasattr(kernel, "__wrapped__"):  # (`signature` takes 20 µs)
+        return kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
+    try:
+        return tuple(inspect.signature(kernel).parameters)
+    except (TypeError, ValueError):
+        return ()
 
 
 def _expect(tensor: Any, array_class: type) -> None:
